@@ -28,7 +28,7 @@ from dpgm_core import (
 )
 from dpgm_core.learning import Limits, ModelSize, share_of
 from dpgm_core.privacy import temperature
-from dpgm_select.merging import merge_session_codes
+from dpgm_select.merging import find_merges, merge_session_codes
 from dpgm_select.spending import epsilon_of, noise_of
 
 __all__ = [
@@ -200,7 +200,7 @@ def measure_attributes(session: Session, budget: Budget, merge: bool) -> tuple[G
     """Measure every attribute alone and merge rare codes; what was measured, and notes."""
     alone = single_candidates(session.workload)
     measured = session.measure(alone, budget)
-    notes = merge_session_codes(session, measured) if merge else []
+    notes = merge_session_codes(session, find_merges(measured)) if merge else []
     if notes and not informative_candidates(session):
         notes.append("no two attributes with several codes each were left, so no table of several is measured")
     growth = Growth(session=session, size=ModelSize(session.domain))

@@ -1,7 +1,8 @@
 """A spanning forest first; then the tables whose predicted gain exceeds the loss by their noise, on refitted models.
 
-1. Every attribute alone, the more precisely the more its noise weighs beside the records; rare codes are merged.
-2. If no pair can rise above its noise, all that is left goes to the attributes, and nothing else is measured.
+1. Every attribute alone, the more precisely the more its noise weighs beside the records.
+2. If no pair can rise above its noise, all that is left goes to the attributes, and nothing else is measured. Otherwise
+   rare codes are merged.
 3. A spanning forest of pairs by Kruskal's algorithm, each edge by the exponential mechanism, and its tables.
 4. Rounds, each on the model of what was measured so far. Where Gaussian noise in the scores of all candidates is small
    beside the records, a round is a *look*: all are scored, the scores shrunk to what tables of their size have, and the
@@ -63,7 +64,7 @@ from dpgm_select.common import (
     score_candidates,
     single_candidates,
 )
-from dpgm_select.merging import merge_session_codes
+from dpgm_select.merging import find_merges, merge_session_codes
 from dpgm_select.spending import LEFT, absolute, detectable, epsilon_of, ratio
 from dpgm_select.split import level_up, pull
 
@@ -78,7 +79,7 @@ _CHOICE, _FOREST, _FOREST_AT_MOST, _FOREST_NOISE = 0.05, 0.12, 0.3, 0.1
 #: Noise of a table of the forest, part of the records, beyond which pairs are left alone, and from which their mean
 #: distance from independence is tested; for which part of the budget; what that must be beside the table's noise, and
 #: beside its own in standard deviations.
-_HOPELESS, _DOUBTFUL, _TEST, _TEST_GAIN, _TEST_DEVIATIONS = 2.0, 0.15, 0.02, 0.3, 2.0
+_HOPELESS, _DOUBTFUL, _TEST, _TEST_GAIN, _TEST_DEVIATIONS = 1.0, 0.15, 0.02, 0.3, 2.0
 #: Looks: how many, the budget of each, the part of what is left that its tables have, and the noise of a score, part of
 #: the records, up to which there are looks. Sets of all orders are scored at once if they are at most so many times the
 #: pairs, which is what raises the noise.
@@ -96,6 +97,7 @@ _ROUNDS, _ROUND_PART, _ROUND_CHOICE, _PICKS, _MORE_PICKS, _OFFSET, _STOP = 7, 0.
 #: Millionths that rounding might take too much.
 _ROUNDED = 1 - 1e-6
 _MEAN_NORMAL = math.sqrt(2 / math.pi)
+_ALONE_NOTE = "only single columns were measured"
 
 
 def lasting_noise(parameters: int) -> float:
@@ -159,6 +161,7 @@ class Grow(Options):
         if growing.pairs_are_hopeless():
             growing.spend_rest()
             return growing.selection()
+        growing.merge_codes()
         growing.join_forest()
         if growing.score_noise(len(growing.pairs)) <= _SCORE_NOISE:
             growing.look_around()
@@ -260,6 +263,7 @@ class _Growing:
         self.had: dict[Clique, float] = {}  # parts of the budget, of every table
         self.trace, self.notes = list[dict[str, Any]](), list[str]()
         self.pairs: list[Clique] = []
+        self._merges: dict[str, tuple[int, ...]] = {}
         self.fit: Fit
         self.records = 1.0
 
@@ -305,7 +309,7 @@ class _Growing:
     # Steps
 
     def measure_alone(self) -> None:
-        """Every attribute alone, in one step or two; then rare codes are merged."""
+        """Every attribute alone, in one step or two, and a model of that."""
         count = len(self.alone)
         self.session.measure(self.alone, share_of(self.whole, _ALONE))
         self.records = max(1.0, float(self.session.pooled().total))
@@ -315,17 +319,28 @@ class _Growing:
         if part > _ALONE * 1.05:
             self.session.measure(self.alone, share_of(self.whole, part - _ALONE))
         self.had = dict.fromkeys(self.alone, max(part, _ALONE) / count)
-        if self.options.merge:
-            self.notes += merge_session_codes(self.session, self.session.pooled())
-        self.growth = Growth(session=self.session, size=ModelSize(self.session.domain))
         self.growth.add(*self.alone)
-        self.pairs = informative_candidates(self.session, 2)
         self.fit = self.growth.fitted(self.fitting)
 
+    def merge_codes(self) -> None:
+        """Merge rare codes, and learn anew."""
+        if self._merges:
+            self.notes += merge_session_codes(self.session, self._merges)
+            self.growth = Growth(session=self.session, size=ModelSize(self.session.domain))
+            self.growth.add(*self.alone)
+            self.fit = self.growth.fitted(self.fitting)
+        self.pairs = informative_candidates(self.session, 2)
+
     def pairs_are_hopeless(self) -> bool:
-        """Whether no pair can rise above the noise that its table would have; decided by released values alone."""
+        """Whether no pair can rise above the noise that its table would have; decided by released values alone.
+
+        Rare codes are not merged yet, as single columns are better told with all their codes.
+        """
+        self._merges = find_merges(self.session.pooled()) if self.options.merge else {}
+        sizes = {**self.session.domain.sizes, **{name: max(codes) + 1 for name, codes in self._merges.items()}}
+        self.pairs = [pair for pair in larger_candidates(self.workload, 2) if min(sizes[name] for name in pair) > 1]
         if not self.pairs:
-            self.notes.insert(0, "only single columns were measured: no two have more than one label that is not rare")
+            self.notes.insert(0, f"{_ALONE_NOTE}: no two have more than one label that is not rare")
             return True
         edges = count_edges(self.workload)
         noise = _typical([self.cells(pair) for pair in self.pairs]) * self.noise(0.5 / edges)
@@ -339,9 +354,7 @@ class _Growing:
         if noise <= _HOPELESS * self.records and gain >= enough:
             return False
         self.notes.insert(
-            0,
-            "only single columns were measured: at this budget the noise in tables of two is greater than what they "
-            "could show",
+            0, f"{_ALONE_NOTE}: at this budget the noise in tables of two is greater than what they could show"
         )
         return True
 
@@ -554,7 +567,7 @@ def shrink_scores(values: FloatArray, deviation: float, cells: Sequence[int]) ->
     values: noisy distances, (candidates,), records. deviation: of their noise. Empirical Bayes: distances are normal
     around a line in the logarithm of the cells, and what varies more than the noise is theirs.
 
-    >>> shrink_scores(np.array([0.0, 10.0]), 100.0, [4, 4]).tolist()
+    >>> shrink_scores(np.array([0.0, 10.0]), 100.0, [4, 4]).round(6).tolist()
     [5.0, 5.0]
     """
     logs = np.log(np.asarray(cells, float))
@@ -565,5 +578,6 @@ def shrink_scores(values: FloatArray, deviation: float, cells: Sequence[int]) ->
     expected = design @ np.linalg.lstsq(design, values, rcond=None)[0]
     spread = float(((values - expected) ** 2).sum()) / max(1, len(values) - design.shape[1])
     own = max(0.0, spread - deviation**2)
-    shrunk: FloatArray = np.maximum(expected + (values - expected) * own / (own + deviation**2), 0.0)
+    part = own / (own + deviation**2) if own else 0.0
+    shrunk: FloatArray = np.maximum(expected + (values - expected) * part, 0.0)
     return shrunk

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
 from dpgm_core import FloatArray, NoisyTables, Session
 
-__all__ = ["RARE", "merge_session_codes", "merge_rare_codes"]
+__all__ = ["RARE", "find_merges", "merge_rare_codes", "merge_session_codes"]
 
 #: Standard deviations of its noise below which a code's count is rare. MST takes 3 and merges all rare codes into one;
 #: blocks of them keep more, and 2 was more accurate than 3 and 4.
@@ -46,18 +47,22 @@ def merge_rare_codes(counts: FloatArray, deviation: float) -> tuple[int, ...] | 
     return tuple(new_codes) if blocks < len(counts) else None
 
 
-def merge_session_codes(session: Session, alone: NoisyTables) -> list[str]:
-    """Merge the rare codes of a session's one-way tables; what was merged, in words. Codes that constraints are about
+def find_merges(alone: NoisyTables) -> dict[str, tuple[int, ...]]:
+    """The new codes of each attribute that has rare ones, by noisy one-way tables. Codes that constraints are about
     stay as they are."""
     merges = {}
     for number, (name,) in enumerate(alone.structure.cliques):
         if name in alone.structure.domain.constrained:
             continue  # what constraints say of a label would be lost
-        new_codes = merge_rare_codes(
-            alone.tables.group(number).astype(np.float64), math.sqrt(float(alone.variances[number]))
-        )
+        counts = alone.tables.group(number).reshape(-1).astype(np.float64)
+        new_codes = merge_rare_codes(counts, math.sqrt(float(alone.variances[number])))
         if new_codes is not None:
             merges[name] = new_codes
+    return merges
+
+
+def merge_session_codes(session: Session, merges: Mapping[str, tuple[int, ...]]) -> list[str]:
+    """Merge codes of a session; what was merged, in words."""
     if not merges:
         return []
     session.coarsen(merges)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from dpgm_select.aim import Aim
 from dpgm_select.auto import Auto
+from dpgm_select.grow import Grow
 from dpgm_select.mst import Mst
 from dpgm_select.oneshot import Oneshot
 from dpgm_select.privbayes import PrivBayes
@@ -18,9 +19,9 @@ TERMS = dpgm.Terms(neighbours="add-remove")
 BUDGETS = {"pure": dpgm.Budget.pure("0.1"), "zcdp": dpgm.Budget.approx("0.1", "1e-9").zcdp_within()}
 SERVED = [
     (selector, kind)
-    for selector in (Mst(), Oneshot(), Aim(), PrivBayes(), Auto())
+    for selector in (Mst(), Grow(), Oneshot(), Aim(), PrivBayes(), Auto())
     for kind in BUDGETS
-    if (type(selector), kind) != (Oneshot, "pure")
+    if kind != "pure" or not isinstance(selector, (Grow, Oneshot))
 ]
 
 
@@ -58,7 +59,8 @@ def test_three_hundred_rows_of_nine_columns_at_a_tenth(selector: object, kind: s
     codes = np.random.default_rng(0).integers(0, 3, (300, 9))
     for seed in (1, 2):
         release = select(selector, BUDGETS[kind], codes, seed, dpgm.Workload.all(DOMAIN, order=2))
-        assert 1 in release.structure.domain.sizes.values()
+        # where a selector gives up pairs before it merges there is no table of several at all
+        assert 1 in release.structure.domain.sizes.values() or not of_several(release)
         check(release)
 
 

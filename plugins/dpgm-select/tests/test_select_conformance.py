@@ -4,6 +4,7 @@ import pytest
 from dpgm_select.aim import Aim
 from dpgm_select.all_pairs import AllPairs
 from dpgm_select.auto import Auto
+from dpgm_select.grow import Grow
 from dpgm_select.mst import Mst
 from dpgm_select.oneshot import Oneshot
 from dpgm_select.privbayes import PrivBayes
@@ -28,6 +29,12 @@ class TestAuto(SelectorConformance):
     """Whatever it decides for."""
 
     component = Auto
+
+
+class TestGrow(SelectorConformance):
+    """Every check, default options."""
+
+    component = Grow
 
 
 class TestMst(SelectorConformance):

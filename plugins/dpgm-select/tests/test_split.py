@@ -3,10 +3,11 @@
 import math
 
 import numpy as np
-from dpgm_select.split import best_subset, top_up_budget
+from dpgm_select.split import best_subset, level_up, pull
 
 CLIQUES = [(name,) for name in "abcde"]
 COSTS = dict(zip(CLIQUES, (4.0, 40.0, 12.0, 300.0, 900.0), strict=True))
+PULLS = {clique: pull(cost) for clique, cost in COSTS.items()}
 ERRORS = dict(zip(CLIQUES, (900.0, 5000.0, 2000.0, 9000.0, 10.0), strict=True))
 
 
@@ -21,7 +22,7 @@ def test_no_other_split_has_less_error() -> None:
     """Of 2,000 random splits over the same tables none is better, nor the even one."""
     rng = np.random.default_rng(1)
     taken = best_subset(CLIQUES, ERRORS, COSTS, 0.01).taken
-    shares = top_up_budget({clique: COSTS[clique] for clique in taken}, {}, 1.0)
+    shares = level_up({clique: PULLS[clique] for clique in taken}, {}, 1.0)
     best = noise_error(shares, 0.01)
     assert math.isclose(sum(shares.values()), 1.0)
     assert len(taken) > 2
@@ -33,13 +34,13 @@ def test_no_other_split_has_less_error() -> None:
 
 def test_what_is_left_makes_up_for_what_was_spent() -> None:
     """Spent in two parts the whole is divided as if in one, and what had too much gets nothing more."""
-    once = top_up_budget(COSTS, {}, 1.0)
-    first = top_up_budget({clique: COSTS[clique] for clique in CLIQUES[:3]}, {}, 0.02)
-    second = top_up_budget(COSTS, first, 0.98)
+    once = level_up(PULLS, {}, 1.0)
+    first = level_up({clique: PULLS[clique] for clique in CLIQUES[:3]}, {}, 0.02)
+    second = level_up(PULLS, first, 0.98)
     assert math.isclose(sum(second.values()), 0.98)
     for clique in CLIQUES:
         assert math.isclose(first.get(clique, 0.0) + second.get(clique, 0.0), once[clique])
-    assert ("a",) not in top_up_budget(COSTS, {("a",): 0.5}, 0.5)
+    assert ("a",) not in level_up(PULLS, {("a",): 0.5}, 0.5)
 
 
 def test_what_costs_more_than_it_tells_is_left_out() -> None:

@@ -1,0 +1,161 @@
+"""The selector `grow`: what it measures, what it leaves alone, and its parts against simpler computations."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from dpgm_select.grow import Grow, _Worth, lasting_noise, shrink_scores
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dpgm_core as dpgm
+
+TERMS = dpgm.Terms(neighbours="add-remove")
+
+
+def select(
+    codes: np.ndarray, sizes: list[int], budget: dpgm.Budget, *, order: int = 3, seed: int = 3, **options: object
+) -> tuple[dpgm.NoisyTables, dpgm.Selection]:
+    """A seeded selection over columns x0, x1, ..."""
+    domain = dpgm.Domain.from_sizes({f"x{place:02d}": size for place, size in enumerate(sizes)})
+    return dpgm.select(
+        codes,
+        Grow(),
+        budget,
+        dpgm.Workload.all(domain, order=order),
+        "eb-map",
+        terms=TERMS,
+        randomness=dpgm.SeededRandomness(seed),
+        **options,
+    )
+
+
+def copies(records: int = 3000) -> np.ndarray:
+    """Ten columns that copy one another nine times of ten, and six that hang on one of them each."""
+    rng = np.random.default_rng(1)
+    source = rng.integers(3, size=records)
+    many = [np.where(rng.random(records) < 0.9, source, rng.integers(3, size=records)) for _ in range(10)]
+    few = [np.where(rng.random(records) < 0.5, many[place], rng.integers(3, size=records)) for place in range(6)]
+    return np.column_stack([*many, *few])
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("epsilon", ["0.5", "2"])  # picks; looks
+def test_columns_that_copy_one_another_leave_none_without_a_pair(epsilon: str) -> None:
+    """The forest comes first, so that gains which explain one another cannot fill the model."""
+    release, selection = select(copies(), [3] * 16, dpgm.Budget.approx(epsilon, "1e-9"))
+    paired = {name for clique in release.structure.cliques if len(clique) > 1 for name in clique}
+    assert paired == set(release.structure.domain.names)
+    assert len(selection.trace) > 1
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("holdout", ["0", "0.1"])
+def test_the_whole_budget_reaches_its_steps(holdout: str) -> None:
+    """Whatever rounds there are, and with a share set aside for a structure check."""
+    release, _ = select(copies(1000), [3] * 16, dpgm.Budget.zcdp("0.01"), split={"holdout": holdout})
+    assert release.session is not None
+    spent = dpgm.Budget.sum(step.cost for step in release.steps)
+    assert release.session.budget * Fraction(999_990, 1_000_000) <= spent <= release.session.budget
+
+
+def test_no_two_tables_of_a_round_of_picks_share_a_pair() -> None:
+    """What one tells the other would tell again; the next model says what is left of it."""
+    release, _ = select(copies(), [3] * 16, dpgm.Budget.approx("0.3", "1e-9"))
+    measured = [
+        step.structure.cliques
+        for before, step in itertools.pairwise(release.steps)
+        if isinstance(before, dpgm.Choice) and len(before.cliques) > 1 and isinstance(step, dpgm.NoisyTables)
+    ]
+    assert measured
+    for cliques in measured:
+        pairs = [pair for clique in cliques for pair in itertools.combinations(clique, 2)]
+        assert len(set(pairs)) == len(pairs)
+
+
+@pytest.mark.sampled(2)
+def test_where_pairs_are_lost_in_noise_everything_goes_to_single_columns() -> None:
+    """300 rows of 9 columns at epsilon .1: a pair's noise is five times the records. The plan says so before, the notes
+    first of all, and the attributes have the noise of all the budget."""
+    rng = np.random.default_rng(2)
+    codes, budget = rng.integers(3, size=(300, 9)), dpgm.Budget.approx("0.1", "1e-9")
+    release, selection = select(codes, [3] * 9, budget)
+    assert selection.notes[0].startswith("only single columns were measured")
+    assert {len(clique) for clique in release.structure.cliques} == {1}
+    assert release.session is not None
+    alone = math.sqrt(9 / (2 * float(release.session.budget.rho)))
+    assert np.allclose(np.sqrt(release.variances), alone, rtol=1e-3)
+    domain = release.structure.domain
+    workload = dpgm.Workload.all(dpgm.Domain.from_sizes(dict.fromkeys(domain.names, 3)))
+    few, many = (Grow().plan(workload, budget.zcdp_within(), TERMS, records).notes for records in (300, 10**6))
+    assert "only single columns can be told" in few[0]
+    assert "times the epsilon" in few[0]
+    assert not any("single columns" in note for note in many)
+    assert not any("single columns" in note for note in Grow().plan(workload, budget.zcdp_within(), TERMS).notes)
+
+
+def test_noise_that_lasts_falls_with_the_interactions_that_tell_it() -> None:
+    """From all of it for one interaction to three tenths."""
+    lasting = [lasting_noise(count) for count in range(1, 300)]
+    assert lasting[0] == 1.0
+    assert all(one >= other for one, other in itertools.pairwise(lasting))
+    assert min(lasting) == 0.3
+
+
+@given(
+    st.lists(st.floats(-1e4, 1e4), min_size=2, max_size=40),
+    st.floats(0, 1e4),
+    st.lists(st.integers(2, 500), min_size=40, max_size=40),
+)
+def test_scores_are_shrunk_towards_what_their_size_has(values: list[float], deviation: float, cells: list[int]) -> None:
+    """Without noise they stay, or are 0; with nothing but noise they are what tables of their size have on average."""
+    noisy = np.array(values)
+    alike = [4] * len(noisy)
+    assert np.allclose(shrink_scores(noisy, 0.0, alike), np.maximum(noisy, 0), atol=1e-6)
+    assert np.allclose(shrink_scores(noisy, 1e12, alike), max(0.0, noisy.mean()), atol=1e-6)
+    shrunk = shrink_scores(noisy, deviation, cells[: len(noisy)])
+    assert (shrunk >= 0).all()
+    assert shrunk.max(initial=0) <= max(0.0, np.abs(noisy).max()) * 3 + 1e-6
+
+
+def worth(gains: dict[tuple[str, ...], float], level: float = 1.0, *, careful: bool = False) -> _Worth:
+    """Of equal weights and costs, with half of the noise."""
+    same = dict.fromkeys(gains, 1.0)
+    return _Worth(
+        gains=gains,
+        pulls=same,
+        lasting=dict.fromkeys(gains, 0.5),
+        weights=same,
+        committed=0.0,
+        level=level,
+        careful=careful,
+    )
+
+
+@given(st.lists(st.floats(0.0, 20.0), min_size=1, max_size=7), st.floats(0.1, 5.0))
+def test_of_tables_that_share_nothing_the_best_set_is_taken(gains: list[float], level: float) -> None:
+    """Against all subsets: what is saved is the gains less the noise that the tables have together."""
+    cliques = {(f"a{place}", f"b{place}"): gain for place, gain in enumerate(gains)}
+    saved, taken = worth(cliques, level).best(cliques, lambda _: True, {})
+    best = max(
+        sum(few) - 0.5 * level * len(few) ** 1.5
+        for count in range(len(gains) + 1)
+        for few in itertools.combinations(gains, count)
+    )
+    assert saved == pytest.approx(best, abs=1e-9)
+    assert saved == pytest.approx(sum(cliques[one] for one in taken) - 0.5 * level * len(taken) ** 1.5, abs=1e-9)
+
+
+def test_a_gain_that_others_explain_is_not_counted_again() -> None:
+    """A table of three after its pair is worth what it tells beyond; in a careful look it waits, as does the third side
+    of a triangle."""
+    gains = {("a", "b"): 10.0, ("a", "b", "c"): 10.2, ("a", "c"): 8.0, ("b", "c"): 6.0}
+    assert worth(gains).best([("a", "b"), ("a", "b", "c")], lambda _: True, {})[1] == [("a", "b", "c")]
+    twice = worth({**gains, ("a", "b", "c"): 9.9})
+    assert twice.best([("a", "b"), ("a", "b", "c")], lambda _: True, {})[1] == [("a", "b")]
+    pairs = [("a", "b"), ("a", "c"), ("b", "c")]
+    assert worth(gains).best(pairs, lambda _: True, {})[1] == pairs
+    assert worth(gains, careful=True).best(pairs, lambda _: True, {})[1] == pairs[:2]
+    assert worth(gains).best(pairs, lambda clique: "b" not in clique, {})[1] == [("a", "c")]
