@@ -16,6 +16,7 @@ BINARY = Domain.from_sizes(dict.fromkeys("abcde", 2))
 #: Each selector, and whether it is of binary attributes.
 SELECTORS = [
     ({"name": "mst"}, False),
+    ({"name": "grow"}, False),
     ({"name": "oneshot"}, False),
     ({"name": "aim", "rounds": 2}, False),
     ({"name": "auto"}, False),

@@ -65,7 +65,7 @@ age = { bins = [0, 40, 99], unknown = "?" }
 ward = { labels = ["a", "b", "c"], unknown = "a" }
 """
 #: Of a life whose runs choose their structure; they cost rho.
-SELECTORS = ("mst", "oneshot", "aim")
+SELECTORS = ("mst", "oneshot", "aim", "grow")
 COST = Fraction(1, 10)
 
 # Seconds from the aim to the kill, at most: a charge and a creation take some milliseconds each. A whole run takes as

@@ -23,6 +23,7 @@ TERMS = {"add": "add-remove", "replace": "replace-one"}
 
 #: With budgets that they serve; steps of all kinds are among them.
 SELECTORS: tuple[tuple[dict[str, object], str], ...] = (
+    ({"name": "grow"}, "rho"),
     ({"name": "oneshot"}, "rho"),
     ({"name": "mst"}, "epsilon"),
     ({"name": "aim"}, "rho"),

@@ -70,7 +70,7 @@ class Auto(Options):
         """See `Selector.plan`."""
         selector, why = self.decide(workload, budget)
         plan = selector.plan(workload, budget, terms, records)
-        return evolve(plan, notes=[why, *plan.notes])
+        return evolve(plan, notes=[*plan.notes, why])
 
     def select(
         self, session: Session, *, inference: Inference, fitting: Fitting, randomness: Randomness, progress: Progress
@@ -80,4 +80,4 @@ class Auto(Options):
         selection = selector.select(
             session, inference=inference, fitting=fitting, randomness=randomness, progress=progress
         )
-        return evolve(selection, notes=[why, *selection.notes])
+        return evolve(selection, notes=[*selection.notes, why])
