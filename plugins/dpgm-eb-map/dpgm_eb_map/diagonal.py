@@ -1,8 +1,9 @@
 """The linear algebra of one round by blocks: each holds effects that one table tells about.
 
-Within a block F is exact, from the marginals of the table; between blocks it is taken for 0. So W weighs the residual
-a little less well than the inverse of N F + V would, and the evidence counts twice what two blocks tell alike; mean and
-gradient are the model's own. Nothing larger than a block is made, and no product with F is asked for.
+Within a block F is exact, from the marginals of the table; between blocks it is taken for 0. So W weighs the residual a
+little less well than the inverse of N F + V would, and the evidence counts twice what two blocks tell alike; mean and
+gradient are the model's own. Nothing larger than a block is made, and no product with F is asked for, except by the
+correction of the last fit, which takes W whole (`Objective.correction`).
 """
 
 from __future__ import annotations

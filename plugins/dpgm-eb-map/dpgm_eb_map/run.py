@@ -13,7 +13,7 @@ from dpgm_core import Engine, FloatArray, NoisyTables, Progress, Structure, Tabl
 from dpgm_eb_map.base import Base
 from dpgm_eb_map.contrasts import basis_of
 from dpgm_eb_map.dense import Dense
-from dpgm_eb_map.descent import Objective, System, minimise_together
+from dpgm_eb_map.descent import Objective, System, correct_together, minimise_together
 from dpgm_eb_map.diagonal import Diagonal, blocks_of
 from dpgm_eb_map.empty_model import find_unfitted_tables, is_empty
 from dpgm_eb_map.posterior import Moments, pilot, statistics_of
@@ -73,6 +73,8 @@ class Run:
         most = _DENSE_CHOSEN if release.session else DENSE_AT_MOST if quiet else _DENSE_UP_TO
         self.dense = settings.curvature == "dense" or (settings.curvature == "auto" and self.basis.size <= most)
         self.blocks = () if self.dense else blocks_of(self.basis)
+        # Where noise hides how records vary, at epsilon = 0.1, the correction changes errors by .3 % either way.
+        self.corrects = bool(quiet) and not self.dense
         # The length of a step over many parameters; by blocks the last digits of it are slow to come.
         self.tolerance = settings.tolerance * (1.0 if self.dense else max(1.0, math.sqrt(self.basis.size)))
         self.system: System
@@ -101,6 +103,7 @@ class Run:
                 self.linearise()
                 self._fit()
             self.scales.measure(self.system.determined())
+            self._correct()
             self._record(0.0)
 
     def resume(self, potentials: Tables) -> None:
@@ -138,9 +141,10 @@ class Run:
             for one in releases
         ]
         tolerance = max(self.tolerance, _REFIT_TOLERANCE * math.sqrt(self.basis.size))
-        return [
-            self._potentials(phi, structure) for phi, _ in minimise_together(objectives, self.phi, tolerance, _STEPS)
-        ]
+        ends = minimise_together(objectives, self.phi, tolerance, _STEPS)
+        if self.corrects:
+            ends = correct_together(objectives, ends, self.phi, self.drift, tolerance, _LAST_STEPS)
+        return [self._potentials(phi, structure) for phi, _ in ends]
 
     def potentials(self, structure: Structure) -> Tables:
         """The model's potentials: over `structure`, and the base's cliques."""
@@ -179,12 +183,13 @@ class Run:
                 break
             self.linearise()
             self._fit()
+        self._correct()
         self._record(0.0)
 
     def linearise(self) -> None:
         """F, and with it W, at the present parameters."""
         _, marginals, mean = self.moments.mean(self.phi)
-        drift = math.sqrt(self.release.total_variance) * mean
+        self.drift = drift = math.sqrt(self.release.total_variance) * mean
         self.__dict__.pop("system", None)  # its memory serves the next one
         if self.dense:
             information = self.moments.covariances(self.phi)
@@ -199,10 +204,23 @@ class Run:
 
     def _fit(self, steps: int = _LAST_STEPS) -> None:
         """Minimise under the present scales."""
+        self.phi, self.distance = self._objective().minimise(self.phi, self.tolerance, steps)
+
+    def _correct(self) -> None:
+        """Take what overlapping tables share into account, which blocks leave out of W: once, from a converged fit.
+
+        Scales updated after it, and a second correction, raised errors on some tables and lowered them on others.
+        """
+        if self.corrects and self.distance <= self.tolerance:
+            end = (self.phi, self.distance)
+            [(self.phi, self.distance)] = correct_together(
+                [self._objective()], [end], self.phi, self.drift, self.tolerance, _LAST_STEPS
+            )
+
+    def _objective(self) -> Objective:
         precision = self.scales.precision()
         self.system.set_prior(precision)
-        objective = Objective(self.moments, self.system, self.noisy, self.total, precision)
-        self.phi, self.distance = objective.minimise(self.phi, self.tolerance, steps)
+        return Objective(self.moments, self.system, self.noisy, self.total, precision)
 
     def _update(self) -> float:
         self.system.set_prior(self.scales.precision())

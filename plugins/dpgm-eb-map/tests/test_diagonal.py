@@ -10,7 +10,7 @@ from dpgm_eb_map import contrasts, diagonal, joints
 from dpgm_eb_map import run as rounds
 from dpgm_eb_map.contrasts import basis_of
 from dpgm_eb_map.dense import Dense
-from dpgm_eb_map.descent import Objective
+from dpgm_eb_map.descent import Objective, correct_together
 from dpgm_eb_map.diagonal import Diagonal, blocks_of
 from dpgm_eb_map.posterior import Moments, statistics_of
 from dpgm_eb_map.resources import resources
@@ -220,6 +220,68 @@ def test_it_ends_where_the_objective_is_least(name):
         up, down = (value(actual + sign * move) for sign in (1, -1))
         curved = up + down - 2 * value(actual)
         assert abs(up - down) < 0.01 * curved / 1e-3  # a step of Newton's would be shorter than .005
+
+
+def correct(noisy, monkeypatch, share=1e-9):
+    """The ends of a fit and of its correction, W r solved for to `share`, and what the latter should solve.
+
+    That is: the expected statistics of the records by matrices, the prior's precision, and the statistics of a model.
+    """
+    monkeypatch.setattr("dpgm_eb_map.descent._UNEXPLAINED", share)
+    monkeypatch.setattr("dpgm_eb_map.descent._CONJUGATE_STEPS", 500)
+    basis, moments, phi, _, _ = at_random(noisy)
+    _, marginals, mean = moments.mean(0 * phi)
+    drift = math.sqrt(noisy.total_variance) * mean
+    system = Diagonal(blocks_of(basis), basis, marginals, mean, noisy.total, drift)
+    system.set_prior(basis.weights)
+    statistics = statistics_of(basis, noisy)
+    objective = Objective(moments, system, statistics, noisy.total, basis.weights)
+    end = objective.minimise(0 * phi, 1e-5, 500)
+    [corrected] = correct_together([objective], [end], end[0], drift, 1e-4, 500)
+    covariance = noisy.total * moments.covariances(end[0]) + np.diag(basis.variances) + np.outer(drift, drift)
+    weighted = np.linalg.solve(covariance, statistics - noisy.total * moments.mean(end[0])[2])
+    expected = statistics - basis.variances * weighted - drift * (drift @ weighted)
+    return end, corrected, expected, basis.weights, lambda phi: noisy.total * moments.mean(phi)[2]
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_the_correction_is_the_penalised_likelihood_of_the_expected_records(monkeypatch, name):
+    """Its end solves Lam phi = t - N m(phi), t from the inverse of the whole of N F + V; the fit by blocks does not."""
+    end, corrected, expected, precision, mean = correct(small(STRUCTURES[name]), monkeypatch)
+    error, before = (np.abs(precision * phi - expected + mean(phi)).max(initial=0.0) for phi in (corrected[0], end[0]))
+    assert error < 1e-3 * np.abs(expected).max()
+    assert name == "one label" or error < 0.01 * before
+
+
+def test_a_correction_that_does_not_converge_is_left_out(monkeypatch):
+    """After one step, or with an engine that gives up, the fit stays as it is; with enough steps it is corrected."""
+    noisy = small(STRUCTURES["pairs"])
+    basis, moments, phi, _, drift = at_random(noisy)
+    _, marginals, mean = moments.mean(0 * phi)
+    system = Diagonal(blocks_of(basis), basis, marginals, mean, noisy.total, 0 * drift)
+    system.set_prior(basis.weights)
+    objective = Objective(moments, system, statistics_of(basis, noisy), noisy.total, basis.weights)
+    end = objective.minimise(0 * phi, 1e-5, 500)
+    assert correct_together([objective], [end], end[0], 0 * drift, 1e-4, 1)[0] is end
+    assert correct_together([objective], [end], end[0], 0 * drift, 1e-4, 500)[0] is not end
+    monkeypatch.setattr(moments, "means", lambda points: [None] * len(points))  # an engine that gives up
+    assert correct_together([objective], [end], end[0], 0 * drift, 1e-4, 500)[0] is end
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_tables_that_overlap_much_are_fitted_as_by_the_dense_path(seed):
+    """All pairs and triples of six attributes under little noise: the fit is as near to the tables as the dense path's,
+    at the level of noise. Without the correction it is 1.9 and 2.5 times as far, at the level of sampling."""
+    names = "abcdef"
+    cliques = [*itertools.combinations(names, 2), *itertools.combinations(names, 3)]
+    structure = Structure(Domain.from_sizes(dict.fromkeys(names, 2)), cliques)
+    truth = dpgm.Model(structure, truth_over(structure, seed).potentials * 0.5)
+    noisy = released(truth, 20_000, dpgm.Budget.zcdp(3), seed)
+    dense, blocks = (
+        np.abs(learn(noisy, one).model.marginals().values - noisy.tables.values / noisy.total).mean()
+        for one in ("dense", "diagonal")
+    )
+    assert blocks < 1.2 * dense
 
 
 @pytest.mark.sampled(5)
