@@ -27,14 +27,12 @@ import math
 import subprocess
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.cases.coded import Coded, adult
-from benchmarks.cases.tables import REPORT, SOURCES
+from benchmarks.cases.coded import adult
+from benchmarks.cases.tables import REPORT, SOURCES, source_table
 from benchmarks.harness.alone import alone
 from benchmarks.harness.main import Study, main
 from benchmarks.harness.output import beginning, grouped, having, markdown, marked, section
@@ -88,18 +86,13 @@ def work(task: Task, asked: Namespace) -> Any:
         return noise(epsilon)
     if name == "fits":
         return alone(compared_fits, adult(asked.folder / "adult"), epsilon, task.trial)
-    table = _table(asked.folder, name, task.trial)
+    table = source_table(asked.folder, name, task.trial)
     if task.method in WHOLE:
         return whole(task.method, table, epsilon, DELTA, task.trial, asked.limit)
     try:
         return alone(selection, task.method, table, epsilon, task.trial, limit=asked.limit)
     except subprocess.TimeoutExpired:
         return {"ended": f"no result in {asked.limit:.0f} s on the wall"}
-
-
-@lru_cache(maxsize=1)
-def _table(folder: Path, name: str, seed: int) -> Coded:
-    return SOURCES[name].read(folder, seed)
 
 
 def cells(asked: Namespace) -> dict[str, int]:
@@ -312,7 +305,7 @@ def check(asked: Namespace, cell: str) -> None:
     """Read a table that is a file."""
     name = cell.split()[0]
     if name in SOURCES and SOURCES[name].file:
-        _table(asked.folder, name, 0)
+        source_table(asked.folder, name, 0)
 
 
 def trial(asked: Namespace, cell: str, draw: int) -> int:

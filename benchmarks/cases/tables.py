@@ -11,6 +11,7 @@ import itertools
 import os
 import zlib
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -213,3 +214,9 @@ SOURCES: Mapping[str, Source] = {
     "small9": Source(lambda folder, seed: few(seed), epsilons=("0.5", "1", "2")),
     "lfs": Source(lambda folder, seed: coded_csv(Path(os.environ[LFS])), file=LFS),
 }
+
+
+@lru_cache(maxsize=1)
+def source_table(folder: Path, name: str, seed: int) -> Coded:
+    """Return the records of a source; the last are kept. A cache in a script would keep jobs from other processes."""
+    return SOURCES[name].read(folder, seed)
