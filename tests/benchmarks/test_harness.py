@@ -190,7 +190,7 @@ def test_a_table_reads_as_it_stands():
 
 
 def test_no_script_has_a_cache_of_its_own():
-    """A cached function of `__main__` cannot be sent to another process, so `--jobs 2` would end before its first run."""
+    """A cached function of `__main__` cannot be sent to another process: `--jobs 2` would end before its first run."""
     scripts = sorted((ROOT / "benchmarks").glob("*.py"))
     assert len(scripts) > 10
     assert [path.name for path in scripts if re.search(r"^@(lru_)?cache", path.read_text("utf-8"), re.M)] == []

@@ -1,8 +1,8 @@
 """Round by round the table that the model so far gets most wrong. Source: McKenna et al. (2022), AIM.
 
-Beyond the source: attributes alone get a share of their own and are no candidates of the rounds, rare codes are merged
-before those, and fewer rounds are planned. The annealing test takes the model's change only from converged fits; a fit
-that stopped early changes little whatever it was shown, and sigma would be halved for nothing.
+Beyond the source: attributes alone get a share of their own and rare codes are merged after it, and fewer rounds are
+planned. The annealing test takes the model's change only from converged fits; a fit that stopped early changes little
+whatever it was shown, and sigma would be halved for nothing.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Aim(Options):
         choices = share_of(rest, _CHOICE)
         each = share_of(choices, 1 / rounds)
         check_choice("aim", each, terms)
-        candidates = len(larger_candidates(workload))
+        candidates = len(workload.candidates)
         ahead = detectable(each, candidates, terms)
         # A pair's weight is at most what the largest candidate's is, which one person moves most.
         weight = float(max(workload.weight(pair) for pair in larger_candidates(workload, 2)))
@@ -101,13 +101,20 @@ class Aim(Options):
         workload, budget = session.workload, session.budget
         rounds = self.rounds * len(single_candidates(workload))
         growth, notes = measure_attributes(session, share_of(budget, _ALONE), self.merge)
-        candidates = informative_candidates(session)
+        sizes = session.domain.sizes
+        alone = [one for one in single_candidates(workload) if sizes[one[0]] > 1]
+        candidates = [*alone, *informative_candidates(session)]
         each = share_of(session.remaining, 1 / rounds)
         fit = growth.fitted(fitting)
         probabilities = predict_tables(fit, candidates)
         trace: list[dict[str, Any]] = []
         last = False
-        while candidates and not last and len(trace) < rounds and ratio(session.remaining, budget) > LEFT:
+        while (
+            len(candidates) > len(alone)
+            and not last
+            and len(trace) < rounds
+            and ratio(session.remaining, budget) > LEFT
+        ):
             last = ratio(session.remaining, each) < 2 or len(trace) == rounds - 1
             each = session.remaining if last else each
             to_choose, to_measure = share_of(each, _CHOICE), share_of(each, 1 - _CHOICE)
