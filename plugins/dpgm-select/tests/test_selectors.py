@@ -140,10 +140,8 @@ def test_limits_that_no_pair_can_meet_are_refused_before_the_charge(selector: ty
     for less in ({"max_model_cells": just - 1}, {"max_clique_cells": 8}):
         with pytest.raises(dpgm.TooLarge, match="nothing to choose; raise them"):
             run(selector(merge=False, **less), dpgm.Budget.zcdp(1), workload=workload)
-        assert (
-            "unless enough rare codes are merged"
-            in selector(**less).plan(workload, dpgm.Budget.zcdp(1), TERMS).notes[-1]
-        )
+        notes = selector(**less).plan(workload, dpgm.Budget.zcdp(1), TERMS).notes
+        assert any("unless enough rare codes are merged" in note for note in notes)
 
 
 @pytest.mark.parametrize("selector", [Grow(), Oneshot()])
