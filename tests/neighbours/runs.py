@@ -23,7 +23,6 @@ TERMS = {"add": "add-remove", "replace": "replace-one"}
 
 #: With budgets that they serve; steps of all kinds are among them.
 SELECTORS: tuple[tuple[dict[str, object], str], ...] = (
-    ({"name": "grow"}, "rho"),
     ({"name": "oneshot"}, "rho"),
     ({"name": "mst"}, "epsilon"),
     ({"name": "aim"}, "rho"),
@@ -32,6 +31,7 @@ SELECTORS: tuple[tuple[dict[str, object], str], ...] = (
     ({"name": "mrf-select"}, "rho"),
     ({"name": "mrf-fw", "width": 1, "steps": 3}, "rho"),
     ({"name": "mrf-stable", "blocks": 5}, "delta"),
+    ({"name": "grow"}, "rho"),
 )
 
 _SPEC = """
