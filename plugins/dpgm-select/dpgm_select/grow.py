@@ -141,7 +141,7 @@ class Grow(Options):
         alone, choices = share_of(budget, _ALONE), share_of(budget, _CHOICE + _LOOKS * _SCORES)
         return SelectionPlan(
             shares={
-                "every attribute alone, at first": alone,
+                "every attribute alone": alone,
                 f"choosing {edges} pairs and more tables, at most": choices,
                 "the tables chosen, and attributes again": budget - alone - choices,
             },
