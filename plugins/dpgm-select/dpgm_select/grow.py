@@ -78,8 +78,8 @@ _ALONE, _ALONE_AT_MOST, _ALONE_ERROR = 0.15, 0.35, 0.01
 _CHOICE, _FOREST, _FOREST_AT_MOST, _FOREST_NOISE = 0.05, 0.12, 0.3, 0.1
 #: Noise of a table of the forest, part of the records, beyond which pairs are left alone, and from which their mean
 #: distance from independence is tested; for which part of the budget; what that must be beside the table's noise, and
-#: beside its own in standard deviations.
-_HOPELESS, _DOUBTFUL, _TEST, _TEST_GAIN, _TEST_DEVIATIONS = 1.0, 0.15, 0.02, 0.3, 2.0
+#: beside its own in standard deviations; and from where the noise of the attributes themselves is taken off it.
+_HOPELESS, _DOUBTFUL, _TEST, _TEST_GAIN, _TEST_DEVIATIONS, _LOUD = 2.0, 0.15, 0.02, 0.3, 2.0, 0.6
 #: Looks: how many, the budget of each, the part of what is left that its tables have, and the noise of a score, part of
 #: the records, up to which there are looks. Sets of all orders are scored at once if they are at most so many times the
 #: pairs, which is what raises the noise.
@@ -179,15 +179,17 @@ def _foretell(workload: Workload, budget: Budget, terms: Terms, records: float |
     sizes = workload.domain.sizes
     cells = [math.prod(sizes[name] for name in pair) for pair in pairs]
     noise = _typical(cells) * absolute(share_of(budget, 0.5 / edges), terms, workload) / records
-    if noise <= _HOPELESS:
+    if noise <= _LOUD:
         return []
-    factor = noise / _HOPELESS
+    factor = noise / _LOUD
     columns = math.floor(edges / factor**2)
     enough = f"or at most {columns + 1} columns" if columns else "or columns of fewer labels"
-    return [
-        f"at this budget only single columns can be told, unless rare labels are merged: pairs need about "
-        f"{factor:.2g} times the epsilon, {enough}"
-    ]
+    lead = (
+        "at this budget only single columns can be told"
+        if noise > _HOPELESS
+        else "at this budget pairs can be told only if most depend strongly, and else single columns alone are measured"
+    )
+    return [f"{lead}: pairs need about {factor:.2g} times the epsilon, {enough}"]
 
 
 def _typical(cells: Sequence[int]) -> float:
@@ -349,7 +351,10 @@ class _Growing:
             told = predict_tables(self.fit, self.pairs)
             scores = score_candidates(self.session, self.pairs, told, self.records)
             mean = self.session.score(scores, share_of(self.whole, _TEST), mean=True)
-            gain = math.sqrt(max(0.0, float(mean.values[0]) ** 2 - self._sampling(told) ** 2))
+            by_chance = self._sampling(told) ** 2
+            if noise > _LOUD * self.records:
+                by_chance += self._noise_of_alone() ** 2
+            gain = math.sqrt(max(0.0, float(mean.values[0]) ** 2 - by_chance))
             enough = max(enough, _TEST_DEVIATIONS * mean.deviation)
         if noise <= _HOPELESS * self.records and gain >= enough:
             return False
@@ -362,6 +367,11 @@ class _Growing:
         """Return the mean distance of the pairs' tables by sampling alone, records."""
         sums = [np.sqrt(self.records * told[pair] * (1 - told[pair])).sum() for pair in self.pairs]
         return _MEAN_NORMAL * float(np.mean(sums))
+
+    def _noise_of_alone(self) -> float:
+        """Return the mean distance of the pairs' tables by the noise of their attributes' tables, records."""
+        own = {one[0]: self.cells(one) * self.noise(self.had[one]) for one in self.alone}
+        return float(np.mean([math.hypot(*(own[name] for name in pair)) for pair in self.pairs]))
 
     def join_forest(self) -> None:
         """Choose the edges of a spanning forest on the model of single attributes, and measure them."""

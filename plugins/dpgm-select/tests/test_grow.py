@@ -89,9 +89,12 @@ def test_where_pairs_are_lost_in_noise_everything_goes_to_single_columns() -> No
     assert np.allclose(np.sqrt(release.variances), alone, rtol=1e-3)
     domain = release.structure.domain
     workload = dpgm.Workload.all(dpgm.Domain.from_sizes(dict.fromkeys(domain.names, 3)))
-    few, many = (Grow().plan(workload, budget.zcdp_within(), TERMS, records).notes for records in (300, 10**6))
+    few, some, many = (
+        Grow().plan(workload, budget.zcdp_within(), TERMS, records).notes for records in (300, 1500, 10**6)
+    )
     assert "only single columns can be told" in few[0]
     assert "times the epsilon" in few[0]
+    assert "only if most depend strongly" in some[0]
     assert not any("single columns" in note for note in many)
     assert not any("single columns" in note for note in Grow().plan(workload, budget.zcdp_within(), TERMS).notes)
 
