@@ -138,7 +138,7 @@ class Grow(Options):
         edges, pairs = count_edges(workload), larger_candidates(workload, 2)
         each = share_of(budget, _CHOICE / edges)
         check_choice("grow", each, terms)
-        alone, choices = share_of(budget, _ALONE), share_of(budget, _CHOICE + _LOOKS * _SCORES)
+        alone, choices = share_of(budget, _ALONE), share_of(budget, _CHOICE + _TEST + _LOOKS * _SCORES)
         return SelectionPlan(
             shares={
                 "every attribute alone": alone,
@@ -173,7 +173,7 @@ class Grow(Options):
 
 def _foretell(workload: Workload, budget: Budget, terms: Terms, records: float | None) -> list[str]:
     """Say, before anything is paid for, that pairs cannot be told where the number of records is known."""
-    if records is None or records <= 0:
+    if records is None or not records > 0:  # nor for what is no number
         return []
     pairs, edges = larger_candidates(workload, 2), count_edges(workload)
     sizes = workload.domain.sizes

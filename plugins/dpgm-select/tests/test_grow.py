@@ -96,6 +96,9 @@ def test_where_pairs_are_lost_in_noise_everything_goes_to_single_columns() -> No
     assert "times the epsilon" in few[0]
     assert "only if most depend strongly" in some[0]
     assert not any("single columns" in note for note in many)
+    assert not any(
+        "single columns" in note for note in Grow().plan(workload, budget.zcdp_within(), TERMS, math.nan).notes
+    )
     assert not any("single columns" in note for note in Grow().plan(workload, budget.zcdp_within(), TERMS).notes)
 
 
@@ -162,3 +165,16 @@ def test_a_gain_that_others_explain_is_not_counted_again() -> None:
     assert worth(gains).best(pairs, lambda _: True, {})[1] == pairs
     assert worth(gains, careful=True).best(pairs, lambda _: True, {})[1] == pairs[:2]
     assert worth(gains).best(pairs, lambda clique: "b" not in clique, {})[1] == [("a", "c")]
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("epsilon", ["0.5", "3"])
+def test_choices_cost_no_more_than_the_plan_says(epsilon: str) -> None:
+    """Picks and scores together, the test of pairs among them."""
+    release, _ = select(copies(400), [3] * 16, dpgm.Budget.approx(epsilon, "1e-9"))
+    assert release.session is not None
+    budget = release.session.budget
+    planned = Grow().plan(release.session.workload, budget, TERMS).shares
+    (most,) = (share for what, share in planned.items() if what.endswith("at most"))
+    choices = [step.cost for step in release.steps if not isinstance(step, dpgm.NoisyTables)]
+    assert dpgm.Budget.sum(choices) <= most
