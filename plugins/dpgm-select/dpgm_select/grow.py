@@ -138,14 +138,15 @@ class Grow(Options):
         edges, pairs = count_edges(workload), larger_candidates(workload, 2)
         each = share_of(budget, _CHOICE / edges)
         check_choice("grow", each, terms)
-        alone, choices = share_of(budget, _ALONE), share_of(budget, _CHOICE + _TEST + _LOOKS * _SCORES)
+        shares = {
+            "every attribute alone": share_of(budget, _ALONE),
+            f"choosing {edges} pairs": share_of(budget, _CHOICE),
+            "asking whether pairs can be told, at most": share_of(budget, _TEST),
+            "choosing more tables, at most": share_of(budget, _LOOKS * _SCORES),
+        }
         return SelectionPlan(
-            shares={
-                "every attribute alone": alone,
-                f"choosing {edges} pairs and more tables, at most": choices,
-                "the tables chosen, and attributes again": budget - alone - choices,
-            },
-            deviation=noise_alone(alone, terms, workload),
+            shares={**shares, "the tables chosen, and attributes again": budget - Budget.sum(shares.values())},
+            deviation=noise_alone(shares["every attribute alone"], terms, workload),
             detectable=detectable(each, len(pairs), terms),
             candidates=len(larger_candidates(workload)),
             limits=self.limits_by_name(),
