@@ -178,7 +178,8 @@ class Spec:
     """One run, checked. Paths are resolved against the spec file's folder. holdout: its share.
 
     Either structure is stated, or selector is, as `make` takes it, and then workload says what it is for.
-    labels_from: the file of labels that an earlier run found. validated: the file of `dpgm validate` that must name the
+    learner: None where the file names none, so that a selector may choose it. labels_from: the file of labels that an
+    earlier run found. validated: the file of `dpgm validate` that must name the
     domain. records: how many rows are expected to count, public or a guess; plans show it, and it changes no release.
     remarks: what the owner should know of what was made of the file, one line each.
     """
@@ -192,7 +193,7 @@ class Spec:
     selector: str | Mapping[str, Any] | None = None
     workload: Workload | None = None
     mechanism: Any = MECHANISM
-    learner: Any = LEARNER
+    learner: Any = None
     inference: Any = INFERENCE
     split: str = "even"
     ledger: LedgerSpec | None = None
@@ -221,13 +222,14 @@ class Spec:
         from dpgm_core.pipeline.run import Run
 
         learns = learns or self.structure is None
+        learner = LEARNER if self.learner is None else self.learner
         assert self.structure is not None or self.selector is not None  # checked when the spec was read
         return Run(
             self.data,
             self.structure or self.selector,
             self.budget,
             self.mechanism,
-            self.learner if learns else None,
+            learner if learns else None,
             self.inference if learns else INFERENCE,
             workload=self.workload,
             terms=self.terms,
@@ -237,6 +239,7 @@ class Spec:
             progress=progress,
             split={"tables": self.split, "holdout": self.holdout},
             labels_from=self.labels_from,
+            may_switch=self.learner is None,
         )
 
     @property
@@ -354,7 +357,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
             validated="validated" in plain,
         ),
         mechanism=plain.get("mechanism", MECHANISM) if selector is None else MECHANISM,
-        learner=plain.get("learner", LEARNER),
+        learner=plain.get("learner"),
         inference=plain.get("inference", INFERENCE),
         split=check_split(plain.get("split", "even")),
         ledger=_ledger(where, plain["ledger"], folder) if "ledger" in plain else None,

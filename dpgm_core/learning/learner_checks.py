@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from functools import partial
 
+from attrs import evolve
+
+from dpgm_core.components.registry import make
 from dpgm_core.errors import IncompatiblePlugin, OptionError, StructureError, TooLarge
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import (
@@ -66,6 +69,9 @@ def check_learner(
                 if not table:
                     raise
                 raise _refusal(learner, inference, alone, table, error, directed=plan.directed) from error
+    if plan.learner is not None:
+        other = evolve(plan, learner=None, structure=plan.switched, switched=None, order=None)
+        check_learner(make("learner", plan.learner), inference, workload, other, terms, budget)
     if plan.structure is not None:
         try:
             learner.check(plan.structure, inference)
@@ -82,8 +88,14 @@ def largest_estimate(
 ) -> Resources | None:
     """Return an upper estimate of one fit, over the largest candidates that max_model_cells allows together.
 
-    None where the selector or the learner states no bound; of the plan's structure where it has one.
+    None where the selector or the learner states no bound; of the plan's structure where it has one. Of two learners
+    that the plan may lead to, the one with more memory.
     """
+    if plan.learner is not None:
+        own = largest_estimate(learner, inference, workload, evolve(plan, learner=None, switched=None))
+        other = evolve(plan, learner=None, structure=plan.switched, switched=None)
+        estimates = own, largest_estimate(make("learner", plan.learner), inference, workload, other)
+        return max((one for one in estimates if one is not None), key=lambda one: one.memory, default=None)
     if plan.structure is not None:
         return resource_estimate(learner, plan.structure, inference)
     most = plan.limits.get("max_model_cells")
@@ -102,8 +114,8 @@ def largest_estimate(
         cliques, left = [*cliques, clique], left - cells[clique]
     alone = Structure(workload.domain, [(name,) for name in names])
     largest = Dag(workload.domain, families).structure() if plan.directed else Structure(workload.domain, cliques)
-    estimates = [resource_estimate(learner, one, inference) for one in (alone, largest)]
-    return max((one for one in estimates if one is not None), key=lambda one: one.memory)
+    both = [resource_estimate(learner, one, inference) for one in (alone, largest)]
+    return max((one for one in both if one is not None), key=lambda one: one.memory)
 
 
 def _choosable(workload: Workload, plan: SelectionPlan) -> list[Clique]:

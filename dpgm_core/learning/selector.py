@@ -21,7 +21,7 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.workload import Workload
 
-__all__ = ["Fitting", "Selection", "SelectionPlan", "Selector", "VotingSelector"]
+__all__ = ["Fitting", "Selection", "SelectionPlan", "Selector", "SwitchingSelector", "VotingSelector"]
 
 #: From a release, a structure and the previous fit, if there is one, to a fit; see `Fitter`.
 Fitting: TypeAlias = Callable[[NoisyTables, Structure, Fit | None], Fit]
@@ -44,6 +44,9 @@ class Selection:
         Plain values, one mapping per round.
     notes : sequence of str
         Sentences for the user, such as what was not affordable.
+    learner : str or None
+        Learner of the model in place of the run's; the one that the plan names, or None. Its structure is then that of
+        the plan's `switched`.
     """
 
     structure: Structure
@@ -51,6 +54,7 @@ class Selection:
     contrasts: bool = False
     trace: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     notes: Sequence[str] = ()
+    learner: str | None = None
 
     def __repr__(self) -> str:
         rounds, left = f"{len(self.trace)} rounds", f"{len(self.measure)} tables left to measure"
@@ -92,6 +96,11 @@ class SelectionPlan:
     structure : Structure or None
         The structure that will be chosen, over codes before any are merged, where nothing is left to choose; the
         learner is checked with it before the charge.
+    learner : str or None
+        Learner that the selection may name in place of the run's; see `SwitchingSelector`.
+    switched : Structure or None
+        With a learner, the structure that it would be given, over codes before any are merged; it is checked with it
+        before the charge.
     learner_memory, learner_seconds
         Upper estimates for one fit, bytes and CPU seconds apart from inference, where `limits` has max_model_cells and
         the learner states them; `plan_selection` adds them.
@@ -107,6 +116,8 @@ class SelectionPlan:
     contrasts: bool = False
     order: int | None = None
     structure: Structure | None = field(default=None, repr=False)
+    learner: str | None = None
+    switched: Structure | None = field(default=None, repr=False)
     learner_memory: int | None = None
     learner_seconds: float | None = None
 
@@ -133,6 +144,7 @@ class SelectionPlan:
             "directed": self.directed,
             "contrasts": self.contrasts,
             "order": self.order,
+            "learner": self.learner,
             "learner_memory": self.learner_memory,
             "learner_seconds": self.learner_seconds,
         }
@@ -174,6 +186,21 @@ class Selector(Protocol):
             The run's learner; takes `session.pooled()`, a structure that covers it, and the last fit it returned.
         randomness : Randomness
             For post-processing; its `generator` only.
+        """
+        ...
+
+
+@runtime_checkable
+class SwitchingSelector(Protocol):
+    """Selector that may give what it measured to another learner than the run's, where the user named none.
+
+    The plan names that learner, and both are checked before the charge.
+    """
+
+    def without_switch(self) -> Selector:
+        """Return the selector that leaves everything to the run's learner.
+
+        It is used where the user named one, and where the plan names no other.
         """
         ...
 

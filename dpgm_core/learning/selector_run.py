@@ -26,7 +26,7 @@ from dpgm_core.learning.contract import Fit, Fitter, Learner, name_of
 from dpgm_core.learning.learner_checks import check_learner, fitter_of
 from dpgm_core.learning.learner_run import run_learner
 from dpgm_core.learning.named_cliques import NamedCliques
-from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan, Selector, VotingSelector
+from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan, Selector, SwitchingSelector, VotingSelector
 from dpgm_core.models.model import Model
 from dpgm_core.privacy.bins import bins_cost, plan_bins
 from dpgm_core.privacy.budget import Budget, Split
@@ -100,6 +100,10 @@ def plan_session(
         )
     if plan.order is not None and (isinstance(plan.order, bool) or not isinstance(plan.order, int) or plan.order < 1):
         raise IncompatiblePlugin(f"selector {_name(selector)} planned an order that is no whole number of at least 1")
+    if (plan.learner is None) is not (plan.switched is None):
+        raise IncompatiblePlugin(
+            f"selector {_name(selector)} planned another learner without its structure, or the reverse"
+        )
     if plan.deviation > _MAX_DEVIATION_RECORDS:
         raise BudgetError(
             f"selector {_name(selector)} would measure each attribute with noise of {plan.deviation:.2g} records "
@@ -179,6 +183,8 @@ def select_structure(
     """
     plan = plan_for_curator(selector, workload, curator, share)
     votes, left = split_votes(selector, curator.remaining)
+    if plan.learner is None and isinstance(selector, SwitchingSelector):
+        selector = selector.without_switch()
     named = isinstance(selector, NamedCliques)
     if not named:  # whose learner was checked with its own structure
         check_learner(learner, inference, workload, plan, curator.terms, left)
@@ -247,6 +253,9 @@ def fit_selection(
 
     Raises LearningFailed, with the release, for any error.
     """
+    named = ""
+    if selection.learner is not None:
+        learner, named = make("learner", selection.learner), f" --learner {selection.learner}"
     try:
         fit = run_learner(
             learner, ReplayCurator(release, selection.structure), inference, randomness=randomness, progress=progress
@@ -254,7 +263,7 @@ def fit_selection(
     except Exception as error:
         raise LearningFailed(
             f"learner {name_of(learner)} failed, {error}; the session's release is paid for and kept: learn again, at "
-            "no cost, with dpgm learn FILE where it was saved, or with learn(error.releases[0])",
+            f"no cost, with dpgm learn FILE{named} where it was saved, or with learn(error.releases[0])",
             releases=(release,),
         ) from error
     notes = [*selection.notes, *fit.notes]
@@ -294,13 +303,17 @@ def _check_selection(outcome: object, session: LiveSession, selector: Selector, 
             f"selector {name} planned {_MEASURED_NAMES[plan.contrasts]}, for which the learner was asked, but measures "
             f"{_MEASURED_NAMES[not plan.contrasts]}"
         )
-    longest = max(map(len, outcome.structure.cliques))
-    if plan.order is not None and longest > plan.order:
+    if outcome.learner is not None and outcome.learner != plan.learner:
+        raise IncompatiblePlugin(f"selector {name} chose the learner {outcome.learner!r}, which its plan does not name")
+    longest, planned = max(map(len, outcome.structure.cliques)), plan.structure
+    if outcome.learner is not None:
+        planned = plan.switched
+    elif plan.order is not None and longest > plan.order:
         raise IncompatiblePlugin(
             f"selector {name} planned cliques of up to {plan.order} attributes, for which the learner was asked, but "
             f"chose one of {longest}"
         )
-    if plan.structure is not None and any(plan.structure.covering(one) is None for one in outcome.structure.cliques):
+    if planned is not None and any(planned.covering(one) is None for one in outcome.structure.cliques):
         raise IncompatiblePlugin(
             f"selector {name} chose a clique outside of the structure in its plan, for which the learner was asked"
         )

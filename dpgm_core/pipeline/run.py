@@ -30,7 +30,7 @@ from dpgm_core.learning.dry_run import DryRun
 from dpgm_core.learning.learner_checks import check_learner, largest_estimate
 from dpgm_core.learning.learner_run import run_learner, with_goodness_of_fit
 from dpgm_core.learning.named_cliques import NamedCliques, check_named, left_for_tables
-from dpgm_core.learning.selector import Selection, SelectionPlan, Selector
+from dpgm_core.learning.selector import Selection, SelectionPlan, Selector, SwitchingSelector
 from dpgm_core.learning.selector_run import (
     fit_selection,
     plan_for_curator,
@@ -136,6 +136,8 @@ class Run:
         What a selector chooses the structure for; None with a structure.
     labels_from
         A file of labels that an earlier run found and paid for.
+    may_switch
+        Whether a selector may give its tables to another learner, as the user named none; see `SwitchingSelector`.
 
     The other attributes have the meaning of the parameters of `fit`.
     """
@@ -154,6 +156,7 @@ class Run:
     progress: Progress = field(default=silent, converter=check_progress, kw_only=True)
     split: Split = field(default=Split(), converter=_as_split, kw_only=True)
     labels_from: str | Path | None = field(default=None, kw_only=True)
+    may_switch: bool = field(default=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.target, Structure):
@@ -301,7 +304,10 @@ class Run:
         Raises what is refused of a structure over private bins, and of a selector's mechanism and split.
         """
         if not isinstance(self.target, Structure):
-            return self.target, workload_of(self.workload), share_only(self.split, self.mechanism, self.budget)
+            selector = self.target
+            if isinstance(selector, SwitchingSelector) and not self.may_switch:
+                selector = selector.without_switch()
+            return selector, workload_of(self.workload), share_only(self.split, self.mechanism, self.budget)
         learner = self._learner()
         share = check_named(self.target, self.budget, self.mechanism, self.split, learner, self.inference, self.terms)
         named = NamedCliques(structure=self.target, checked=bool(share))
@@ -458,7 +464,7 @@ def fit(  # noqa: PLR0913 - each setting of a run is a parameter
     structure: Structure | str | Mapping[str, Any] | Selector,
     budget: Budget,
     mechanism: str | Mapping[str, Any] | Mechanism = MECHANISM,
-    learner: str | Mapping[str, Any] | Learner = LEARNER,
+    learner: str | Mapping[str, Any] | Learner | None = None,
     inference: str | Mapping[str, Any] | Inference = INFERENCE,
     *,
     workload: Workload | Domain | None = None,
@@ -486,7 +492,8 @@ def fit(  # noqa: PLR0913 - each setting of a run is a parameter
     budget
         Spent in full.
     mechanism, learner, inference
-        Names, tables with options, or objects.
+        Names, tables with options, or objects. No learner: "eb-map", or another one that the selector gives its tables
+        to, as "auto" does where latent classes are predicted to be nearer.
     workload
         With a selector only: what the model is for. A Domain is short for its `Workload.default`.
     terms
@@ -543,7 +550,7 @@ def fit(  # noqa: PLR0913 - each setting of a run is a parameter
         structure,
         budget,
         mechanism,
-        learner,
+        LEARNER if learner is None else learner,
         inference,
         workload=workload,
         terms=Terms.of(terms, neighbours),
@@ -553,6 +560,7 @@ def fit(  # noqa: PLR0913 - each setting of a run is a parameter
         progress=progress,
         split=split,
         labels_from=labels_from,
+        may_switch=learner is None,
     ).fit()
 
 
@@ -561,7 +569,7 @@ def select(  # noqa: PLR0913 - as of `fit`
     selector: str | Mapping[str, Any] | Selector,
     budget: Budget,
     workload: Workload | Domain,
-    learner: str | Mapping[str, Any] | Learner = LEARNER,
+    learner: str | Mapping[str, Any] | Learner | None = None,
     inference: str | Mapping[str, Any] | Inference = INFERENCE,
     *,
     terms: Terms,
@@ -592,7 +600,7 @@ def select(  # noqa: PLR0913 - as of `fit`
         selector_of(selector),
         budget,
         MECHANISM,
-        learner,
+        LEARNER if learner is None else learner,
         inference,
         workload=workload_of(workload),
         terms=terms,
@@ -602,6 +610,7 @@ def select(  # noqa: PLR0913 - as of `fit`
         progress=progress,
         split=split,
         labels_from=labels_from,
+        may_switch=learner is None,
     ).select()
 
 
@@ -691,7 +700,7 @@ def plan_selection(
     selector: str | Mapping[str, Any] | Selector,
     budget: Budget,
     workload: Workload | Domain,
-    learner: str | Mapping[str, Any] | Learner = LEARNER,
+    learner: str | Mapping[str, Any] | Learner | None = None,
     inference: str | Mapping[str, Any] | Inference = INFERENCE,
     *,
     terms: Terms,
@@ -705,8 +714,9 @@ def plan_selection(
     or budget.
     """
     target = selector_of(selector)
-    run = Run(data, target, budget, MECHANISM, learner, inference, workload=workload, terms=terms, split=split)
-    return run.plan_selection(records)
+    settings: dict[str, Any] = {"workload": workload, "terms": terms, "split": split, "may_switch": learner is None}
+    named = LEARNER if learner is None else learner
+    return Run(data, target, budget, MECHANISM, named, inference, **settings).plan_selection(records)
 
 
 @one_thread

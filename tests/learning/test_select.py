@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 import dpgm_core as dpgm
 from dpgm_core import (
@@ -548,3 +548,79 @@ def test_what_does_not_go_with_a_selection_is_refused_in_one_line():
     with pytest.raises(OptionError, match="leave the mechanism out"):
         share_only("even", "staircase", Budget.pure(1))
     assert share_only({"tables": "even", "holdout": 0.25}, "laplace", Budget.pure(1)) == 0.25
+
+
+@frozen(kw_only=True)
+class Switching(Toy):
+    """It asks for another learner of its tables, or of a structure outside of its plan."""
+
+    learner: str | None = "naive-mle"
+    asks: str | None = "naive-mle"
+    planned: tuple = (("a", "b"), ("c", "d"))
+    switches: bool = True
+
+    def without_switch(self):
+        return evolve(self, switches=False)
+
+    def plan(self, workload, budget, terms, records=None):
+        plan = super().plan(workload, budget, terms, records)
+        structure = None if self.planned is None else Structure(workload.domain, self.planned)
+        return evolve(plan, learner=self.learner, switched=structure) if self.switches else plan
+
+    def select(self, session, *, inference, fitting, randomness, progress):
+        tools = {"inference": inference, "fitting": fitting, "randomness": randomness, "progress": progress}
+        chosen = super().select(session, **tools)
+        return evolve(chosen, learner=self.asks) if self.switches else chosen
+
+
+def test_a_selector_may_name_the_learner_where_the_user_did_not():
+    """It learns the model, and is checked before the charge; of a learner that was named nothing is taken away."""
+
+    def learner_of(*learner):
+        tools = {"terms": TERMS, "randomness": SeededRandomness(1), "workload": WORKLOAD}
+        done = pipeline.fit(CODES, Switching(), RHO, "laplace", *learner, **tools)
+        return done.model.provenance["learner"]["name"]
+
+    assert learner_of() == "naive-mle"
+    assert learner_of("cgm-em") == "cgm-em" and learner_of("eb-map") == "eb-map"
+    planned = pipeline.plan_selection(Switching(), RHO, WORKLOAD, terms=TERMS)
+    assert planned.learner == planned.to_dict()["learner"] == "naive-mle"
+    assert pipeline.plan_selection(Switching(), RHO, WORKLOAD, "eb-map", terms=TERMS).learner is None
+    noisy, selection = pipeline.select(CODES, Switching(), RHO, WORKLOAD, terms=TERMS)
+    assert selection.learner == "naive-mle" and noisy.session is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"learner": "nobody"}, "there is no learner 'nobody'"),
+        ({"learner": "psgd"}, "learner psgd trains on many releases"),
+        ({"learner": "bayes-net"}, "bayes-net"),
+        ({"planned": None}, "another learner without its structure"),
+        ({"learner": None}, "another learner without its structure"),
+    ],
+)
+def test_another_learner_that_cannot_serve_is_refused_before_the_charge(tmp_path, options, says):
+    """Nothing is charged and no record is read."""
+    ledger = new_ledger(tmp_path)
+    with pytest.raises(DpgmError, match=says):
+        pipeline.fit(Unread(), Switching(**options), RHO, workload=WORKLOAD, terms=TERMS, ledger=ledger)
+    assert ledger.remaining() == RHO
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [({"asks": "eb-map"}, "which its plan does not name"), ({"planned": (("a", "b"),)}, "outside of the structure")],
+)
+def test_what_the_plan_does_not_say_of_another_learner_is_refused(options, says):
+    """It would not have been checked before the charge."""
+    with pytest.raises(LearningFailed, match=says):
+        pipeline.fit(CODES, Switching(**options), RHO, workload=WORKLOAD, terms=TERMS, randomness=SeededRandomness(1))
+
+
+def test_when_another_learner_fails_the_error_names_it(monkeypatch):
+    """So that learning again, at no cost, is one command."""
+    monkeypatch.setattr(type(dpgm.make("learner", "naive-mle")), "learn", lambda *_, **__: 1 / 0)
+    with pytest.raises(LearningFailed, match=r"dpgm learn FILE --learner naive-mle") as failed:
+        pipeline.fit(CODES, Switching(), RHO, workload=WORKLOAD, terms=TERMS, randomness=SeededRandomness(1))
+    assert len(failed.value.releases) == 1

@@ -17,6 +17,7 @@ from dpgm_core import (
     Session,
     Terms,
     Workload,
+    flag,
     option,
     whole,
 )
@@ -43,15 +44,25 @@ class Auto(Options):
     max_model_cells: int = option(
         2**19, help="tables with which an exact engine needs more are left out", unit="cells", validator=whole
     )
+    classes: bool = option(
+        True,
+        help="of `grow`: where most attributes depend on most others, measure all pairs and fit latent classes, if the "
+        "run names no learner",
+        validator=flag,
+    )
     aim_attributes: int = option(40, help="`aim` up to so many, for pure budgets", unit="attributes", validator=whole)
     aim_candidates: int = option(1000, help="and up to so many", unit="candidates", validator=whole)
+
+    def without_switch(self) -> Auto:
+        """See `SwitchingSelector`."""
+        return evolve(self, classes=False)
 
     def decide(self, workload: Workload, budget: Budget) -> tuple[Aim | Grow | Mst, str]:
         """The selector for a session with this budget, and why, in words; public facts alone."""
         attributes, candidates = len(single_candidates(workload)), len(workload.candidates)
         size = f"{attributes} attributes and {candidates:,} candidates"
         if budget.kind != "pure":
-            return self._alike(Grow()), (
+            return self._alike(Grow(classes=self.classes)), (
                 "auto: 'grow', as the budget allows Gaussian noise: a forest of pairs, then tables as long as they are "
                 "predicted to be worth their noise"
             )

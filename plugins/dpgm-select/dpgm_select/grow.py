@@ -3,7 +3,9 @@
 1. Every attribute alone, the more precisely the more its noise weighs beside the records.
 2. If no pair can rise above its noise, all that is left goes to the attributes, and nothing else is measured. Otherwise
    rare codes are merged.
-3. A spanning forest of pairs by Kruskal's algorithm, each edge by the exponential mechanism, and its tables.
+3. A spanning forest of pairs by Kruskal's algorithm, each edge by the exponential mechanism, and its tables. If pairs
+   are nearly as far from its model, in the mean, as the forest's own pairs are from independence, most columns depend
+   on most others: then all pairs are measured, for latent classes.
 4. Rounds, each on the model of what was measured so far. Where Gaussian noise in the scores of all candidates is small
    beside the records, a round is a *look*: all are scored, the scores shrunk to what tables of their size have, and the
    best set of tables is taken. Otherwise a round is *picks* by the exponential mechanism, whose noise grows with the
@@ -26,7 +28,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from dpgm_core import (
     Budget,
@@ -37,14 +39,18 @@ from dpgm_core import (
     FloatArray,
     Inference,
     NoisyTables,
+    PluginError,
     Progress,
     Randomness,
     Selection,
     SelectionPlan,
     Session,
+    Structure,
     TableDistance,
     Terms,
     Workload,
+    flag,
+    make,
     option,
     whole,
 )
@@ -80,6 +86,10 @@ _CHOICE, _FOREST, _FOREST_AT_MOST, _FOREST_NOISE = 0.05, 0.12, 0.3, 0.1
 #: distance from independence is tested; for which part of the budget; what that must be beside the table's noise, and
 #: beside its own in standard deviations; and from where the noise of the attributes themselves is taken off it.
 _HOPELESS, _DOUBTFUL, _TEST, _TEST_GAIN, _TEST_DEVIATIONS, _LOUD = 2.0, 0.15, 0.02, 0.3, 2.0, 0.6
+#: Latent classes: the learner; the most cells of all pairs; the budget of the mean distance, at most, and its noise,
+#: part of the records, at which it has enough; what it must be beside the dependence of the forest's pairs; and beside
+#: the records where all pairs have much noise.
+_CLASSES, _CLASSES_CELLS, _MEAN, _MEAN_NOISE, _DENSE, _CLASSES_ERROR = "mixture", 2**22, 0.01, 0.01, 0.5, 0.2
 #: Looks: how many, the budget of each, the part of what is left that its tables have, and the noise of a score, part of
 #: the records, up to which there are looks. Sets of all orders are scored at once if they are at most so many times the
 #: pairs, which is what raises the noise.
@@ -97,6 +107,14 @@ _ROUNDS, _ROUND_PART, _ROUND_CHOICE, _PICKS, _MORE_PICKS, _OFFSET, _STOP = 7, 0.
 #: Millionths that rounding might take too much.
 _ROUNDED = 1 - 1e-6
 _MEAN_NORMAL = math.sqrt(2 / math.pi)
+_SWITCH_NOTE = (
+    "if most columns depend on most others, all {pairs:,} pairs are measured and latent classes fitted to them "
+    f"(learner {_CLASSES!r}); name a learner to rule that out"
+)
+_SWITCHED_NOTE = (
+    f"all pairs were measured, for latent classes, as most depend nearly as strongly as the strongest: learner "
+    f"{_CLASSES!r}, which is to be named when this release is learned from again"
+)
 _ALONE_NOTE = "only single columns were measured"
 
 
@@ -125,6 +143,16 @@ class Grow(Options):
     max_model_cells: int = option(
         2**19, help="tables with which an exact engine needs more are left out", unit="cells", validator=whole
     )
+    classes: bool = option(
+        True,
+        help="where most attributes depend on most others, measure all pairs and fit latent classes, if the run names "
+        "no learner",
+        validator=flag,
+    )
+
+    def without_switch(self) -> Grow:
+        """See `SwitchingSelector`."""
+        return evolve(self, classes=False)
 
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
         """See `Selector.plan`."""
@@ -144,12 +172,19 @@ class Grow(Options):
             "asking whether pairs can be told, at most": share_of(budget, _TEST),
             "choosing more tables, at most": share_of(budget, _LOOKS * _SCORES),
         }
+        switched = None
+        if self.classes and _classes_serve(workload):
+            shares["asking whether all pairs are to be measured"] = share_of(budget, _MEAN)
+            switched = Structure(workload.domain, [*single_candidates(workload), *pairs])
+            notes = [_SWITCH_NOTE.format(pairs=len(pairs)), *notes]
         return SelectionPlan(
             shares={**shares, "the tables chosen, and attributes again": budget - Budget.sum(shares.values())},
             deviation=noise_alone(shares["every attribute alone"], terms, workload),
             detectable=detectable(each, len(pairs), terms),
             candidates=len(larger_candidates(workload)),
             limits=self.limits_by_name(),
+            learner=None if switched is None else _CLASSES,
+            switched=switched,
             notes=[*_foretell(workload, budget, terms, records), *notes],
         )
 
@@ -164,6 +199,9 @@ class Grow(Options):
             return growing.selection()
         growing.merge_codes()
         growing.join_forest()
+        if self.classes and growing.is_dense():
+            growing.measure_all_pairs()
+            return growing.selection(_CLASSES)
         if growing.score_noise(len(growing.pairs)) <= _SCORE_NOISE:
             growing.look_around()
         else:
@@ -191,6 +229,17 @@ def _foretell(workload: Workload, budget: Budget, terms: Terms, records: float |
         else "at this budget pairs can be told only if most depend strongly, and else single columns alone are measured"
     )
     return [f"{lead}: pairs need about {factor:.2g} times the epsilon, {enough}"]
+
+
+def _classes_serve(workload: Workload) -> bool:
+    """Whether latent classes can be fitted to all pairs: installed, without constraints, and not too many cells."""
+    try:
+        make("learner", _CLASSES)
+    except PluginError:
+        return False
+    sizes = workload.domain.sizes
+    cells = sum(sizes[one] * sizes[two] for one, two in larger_candidates(workload, 2))
+    return not workload.domain.scopes and cells <= _CLASSES_CELLS
 
 
 def _typical(cells: Sequence[int]) -> float:
@@ -399,6 +448,34 @@ class _Growing:
         room = self.options.max_model_cells - self.growth.size.cells()
         return self.cells(pair) <= min(self.options.max_clique_cells, room)
 
+    def is_dense(self) -> bool:
+        """Whether pairs are nearly as far from the forest's model as the forest's own pairs are from independence."""
+        tree = [clique for clique in self.had if len(clique) > 1]
+        if not 0 < len(tree) < len(self.pairs):
+            return False
+        self.fit = self.growth.fitted(self.fitting, self.fit)
+        told = predict_tables(self.fit, [*self.alone, *self.pairs])
+        move = TableDistance.move(self.session.terms) / (_MEAN_NOISE * self.records)
+        part = min(_MEAN, move**2 / (2 * float(self.whole.rho)))
+        scores = score_candidates(self.session, self.pairs, told, self.records)
+        mean = self.session.score(scores, share_of(self.whole, part), mean=True)
+        by_chance = math.hypot(self._sampling(told), self._noise_of_alone())
+        apart = math.sqrt(max(0.0, float(mean.values[0]) ** 2 - by_chance**2)) - _TEST_DEVIATIONS * mean.deviation
+        depends = [np.abs(told[pair] - np.outer(told[pair[:1]], told[pair[1:]])).sum() for pair in tree]
+        beside, whole = self.records * float(np.mean(depends)), sum(map(self.pull, self.pairs))
+        noise = np.mean([self.cells(pair) * self.noise(self.left * self.pull(pair) / whole) for pair in self.pairs])
+        # A fifth to a third of the noise of all pairs stays where it is small, and hardly more than a tenth of the
+        # records where it is not.
+        enough = max(_DENSE * beside, min(float(noise) / 4, _CLASSES_ERROR * self.records))
+        self._record([], apart=apart / self.records, enough=enough / self.records)
+        return apart > enough
+
+    def measure_all_pairs(self) -> None:
+        """Measure all pairs with what is left, so that their noise, summed over cells, is least."""
+        self.growth.add(*(pair for pair in self.pairs if pair not in self.growth.cliques))
+        self._level_up({pair: self.pull(pair) for pair in self.pairs}, self.left * _ROUNDED)
+        self.notes.insert(0, _SWITCHED_NOTE)
+
     def look_around(self) -> None:
         """Score all candidates with noise and take the best set of tables, a few times."""
         for look in range(1, _LOOKS + 1):
@@ -561,14 +638,15 @@ class _Growing:
         chosen = ", ".join(map(clique_text, tables))
         self.trace.append({"round": len(self.trace) + 1, "chosen": chosen, **more, "cells": self.growth.size.cells()})
 
-    def selection(self) -> Selection:
+    def selection(self, learner: str | None = None) -> Selection:
         """Return what came of it."""
         left_out = self.growth.left_out(informative_candidates(self.session), self.options.limits())
         return Selection(
             structure=self.growth.structure,
             measure=self.growth.widest() if self.left > LEFT else {},
             trace=self.trace,
-            notes=[*self.notes, *left_out],
+            notes=[*self.notes, *(left_out if learner is None else [])],
+            learner=learner,
         )
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpgm_core as dpgm
+from dpgm_core.domain import Ordered
 
 TERMS = dpgm.Terms(neighbours="add-remove")
 
@@ -174,7 +175,72 @@ def test_choices_cost_no_more_than_the_plan_says() -> None:
     codes = np.column_stack([np.where(rng.random(3000) < 0.7, source, rng.integers(6, size=3000)) for _ in range(12)])
     release, _ = select(codes, [6] * 12, dpgm.Budget.approx("1.5", "1e-9"), seed=4)
     assert release.session is not None
-    planned = Grow().plan(release.session.workload, release.session.budget, TERMS).shares
+    planned = Grow(classes=False).plan(release.session.workload, release.session.budget, TERMS).shares
     most = dpgm.Budget.sum(share for what, share in planned.items() if what.startswith(("choosing", "asking")))
     spent = dpgm.Budget.sum(step.cost for step in release.steps if not isinstance(step, dpgm.NoisyTables))
     assert Fraction(99, 100) * most <= spent <= most
+
+
+def factor(columns: int = 12, records: int = 4000, labels: int = 4) -> np.ndarray:
+    """Columns of equally frequent labels that all hang on one hidden number, correlated by 2 / 3."""
+    rng = np.random.default_rng(2)
+    values = math.sqrt(2) * rng.standard_normal((records, 1)) + rng.standard_normal((records, columns))
+    return np.argsort(np.argsort(values, axis=0), axis=0) * labels // records
+
+
+def chain(columns: int = 12, records: int = 4000) -> np.ndarray:
+    """Each column copies the one before it seven times of ten."""
+    rng = np.random.default_rng(3)
+    codes = rng.integers(4, size=(records, columns))
+    for place in range(1, columns):
+        codes[:, place] = np.where(rng.random(records) < 0.7, codes[:, place - 1], codes[:, place])
+    return codes
+
+
+def fitted(codes: np.ndarray, **options: object) -> dpgm.Fit:
+    """`auto` on such columns, seeded."""
+    domain = dpgm.Domain.from_sizes({f"x{place:02d}": 4 for place in range(codes.shape[1])})
+    options = {"workload": domain, "terms": TERMS, "randomness": dpgm.SeededRandomness(5), **options}
+    return dpgm.fit(codes, "auto", dpgm.Budget.approx(1, "1e-9"), **options)
+
+
+def pair_error(model: dpgm.Model, codes: np.ndarray) -> float:
+    """Mean total variation of pairs."""
+    pairs = list(itertools.combinations(range(codes.shape[1]), 2))
+    found = model.marginals_of([(f"x{one:02d}", f"x{two:02d}") for one, two in pairs])
+    counts = [np.bincount(codes[:, one] * 4 + codes[:, two], minlength=16).reshape(4, 4) for one, two in pairs]
+    return float(
+        np.mean([np.abs(one - n / len(codes)).sum() / 2 for one, n in zip(found.values(), counts, strict=True)])
+    )
+
+
+@pytest.mark.sampled(4)
+def test_where_all_columns_hang_together_latent_classes_are_fitted() -> None:
+    """And nearer, as long as no learner is named; along a chain they are not."""
+    codes = factor()
+    switched, kept = fitted(codes), fitted(codes, learner="eb-map")
+    assert switched.model.latent == ("h",) and not kept.model.latent and not fitted(chain()).model.latent
+    assert switched.notes[0].startswith("all pairs were measured")
+    assert switched.model.provenance["learner"]["name"] == "mixture"
+    assert {clique for clique in switched.release.structure.cliques if len(clique) == 2} == set(
+        itertools.combinations(switched.model.domain.names, 2)
+    )
+    assert switched.model.cost.rho == pytest.approx(kept.model.cost.rho, rel=1e-5)
+    assert pair_error(switched.model, codes) < 0.8 * pair_error(kept.model, codes)
+
+
+def test_the_plan_names_the_other_learner_unless_it_cannot_serve() -> None:
+    """Constraints, too many cells, or a learner of the user's own: then it is not asked for."""
+    domain = dpgm.Domain.from_sizes(dict.fromkeys("abcd", 3))
+    budget = dpgm.Budget.zcdp("0.1")
+    plan = Grow().plan(dpgm.Workload.all(domain), budget, TERMS)
+    assert plan.learner == "mixture" and plan.switched is not None and len(plan.switched.cliques) == 4 + 6
+    assert any("latent classes" in note for note in plan.notes)
+    assert dpgm.Budget.sum(plan.shares.values()) == budget
+    tied = dpgm.Domain(domain.attributes, [Ordered(name="x", columns=("a", "b"))])
+    large = dpgm.Domain.from_sizes({f"x{place}": 100 for place in range(30)})
+    for other, without in [(Grow().without_switch(), domain), (Grow(), large), (Grow(), tied)]:
+        plan = other.plan(dpgm.Workload.all(without, 2), budget, TERMS)
+        assert plan.learner is None and plan.switched is None
+        assert not any("latent classes" in note for note in plan.notes)
+        assert dpgm.Budget.sum(plan.shares.values()) == budget

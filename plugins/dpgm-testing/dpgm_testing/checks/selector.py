@@ -381,9 +381,9 @@ def _population() -> Mapping[Clique, FloatArray]:
 @CHECKS.add()
 def what_it_chooses_fits(subject: SelectorSubject) -> None:
     """Of seven attributes of 24 labels, all noisy copies of one, at epsilon = 30, it chooses a structure that an exact
-    engine holds, however much there is to be found; or `plan` refuses, or states the structure, so that the learner is
-    checked with it before the charge. The learner in its loop finds main effects only.
-    Cannot show: where its limit lies."""
+    engine holds, however much there is to be found; or `plan` refuses, or states the structure, its own or that of
+    another learner, so that the learner is checked with it before the charge. The learner in its loop finds main
+    effects only. Cannot show: where its limit lies."""
     domain = Domain.from_sizes(dict.fromkeys("abcdefg", 24))
     workload, budget = Workload.all(domain, order=2), budget_of(first(subject), 30)
     if not serves(subject, workload, budget):
@@ -392,8 +392,9 @@ def what_it_chooses_fits(subject: SelectorSubject) -> None:
     codes, noise = draw.integers(0, 24, (3000, 1)), draw.integers(0, 24, (3000, 7))
     codes = np.where(draw.random((3000, 7)) < 0.7, codes, noise)
     one = choose(subject, codes, workload=workload, budget=budget, finds=False)
-    if one.plan.structure is not None:
-        stated = {*one.plan.structure.cliques} == {*one.selection.structure.cliques}
+    planned = one.plan.structure if one.selection.learner is None else one.plan.switched
+    if planned is not None:
+        stated = {*planned.cliques} == {*one.selection.structure.cliques}
         require(stated, "it chose other cliques than those of the structure in its plan")
         return
     try:
