@@ -157,20 +157,20 @@ STEPS, MST_STEPS = 1000, 10_000
 @frozen
 class Method:
     """selector: its name, or a table with its options; None measures attributes alone. steps: of mirror descent; None:
-    `learner` learns, untouched. again: the selection is made with `eb-map`, and mirror descent learns from the release
-    that it left. order: of the sets of attributes that may be measured, or of pairs where there are too many sets;
-    None: of the library's choice."""
+    `learner` learns, untouched; without a name what the selector finds right. again: the selection is made with
+    `eb-map`, and mirror descent learns from the release that it left. order: of the sets of attributes that may be
+    measured, or of pairs where there are too many sets; None: of the library's choice."""
 
     selector: str | Mapping[str, Any] | None
     steps: int | None = None
     again: bool = False
-    learner: str = "eb-map"
+    learner: str | None = "eb-map"
     order: int | None = 3
 
 
 METHODS = {
-    "auto": Method("auto", order=None),
-    "auto 4": Method("auto", order=4),
+    "auto": Method("auto", learner=None, order=None),
+    "auto 4": Method("auto", learner=None, order=4),
     "aim": Method("aim"),
     "oneshot": Method("oneshot"),
     "mst": Method("mst"),

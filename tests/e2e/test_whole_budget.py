@@ -49,7 +49,7 @@ def test_the_steps_cost_what_the_session_had(selector, binary, budget, count, ho
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, 60, (count, 5))
     codes = np.where(rng.random((count, 5)) < alike, codes[:, :1], codes) % [one.size for one in domain]
-    asked = {"learner": "eb-map", "workload": Workload.all(domain, order=max(2, order)), "terms": TERMS}
+    asked = {"workload": Workload.all(domain, order=max(2, order)), "terms": TERMS}
     asked |= {"split": {"holdout": holdout}} if holdout else {}
     try:
         dpgm.plan_selection(selector, budget, **asked)

@@ -104,6 +104,8 @@ def python_run(data: Callable[[], object], change: str, keyed: bool, described: 
         }
         if selector is None:
             return dpgm.fit(data(), dpgm.Structure(domain, [("sex", "age")]), budget, **asked).model.guarantee()
+        if selector["name"] == "grow":  # which may name another learner, if none is named
+            del asked["learner"]
         steps: list[object] = []
         seeded = {"randomness": dpgm.SeededRandomness(7), "progress": lambda *step: steps.append(step)}
         done = dpgm.fit(data(), selector, budget, workload=domain, **asked, **seeded)
