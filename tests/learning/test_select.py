@@ -504,7 +504,7 @@ def test_votes_and_what_they_leave(tmp_path):
     assert [one for one in toy.log if one[0] != "votes"] == wanted
     told = pipeline.plan_selection(toy, APPROX, WORKLOAD, terms=KNOWN, records=77, learner="naive-mle")
     assert dict(told.shares) == {"votes on the structure": part, "all": rest} and told.notes[0] == "10 candidates"
-    assert toy.log[-2] == ("foretell", part, 77)
+    assert toy.log[-1] == ("foretell", part, 77)
     Run(CODES, toy, APPROX, learner="naive-mle", workload=WORKLOAD, terms=KNOWN).check()
 
 

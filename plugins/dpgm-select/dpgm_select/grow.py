@@ -150,6 +150,7 @@ class Grow(Options):
             detectable=detectable(each, len(pairs), terms),
             candidates=len(larger_candidates(workload)),
             limits=self.limits_by_name(),
+            choices=((edges, each),),
             notes=[*_foretell(workload, budget, terms, records), *notes],
         )
 
