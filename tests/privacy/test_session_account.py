@@ -289,6 +289,21 @@ def test_the_least_noise_costs_at_most_what_was_asked(mu_squared, square):
         assert cost > mu_squared * (1 - Fraction(1, 10**6))
 
 
+@pytest.mark.landing
+@pytest.mark.parametrize("number", range(200))
+def test_two_hundred_certificates_are_what_sixty_digits_say(number):
+    """Claim: as above, at more widths."""
+    variance = Fraction(float(np.geomspace(0.25, 60, 200)[number])).limit_denominator(10**6)
+    assert abs(largest_spacing(float(variance)) - max(spacings(variance))) < 1e-11
+
+
+@pytest.mark.parametrize("variance", [10**5, 10**5 + 1, 10**6, 10**7])
+def test_wide_noise_costs_more_than_its_largest_spacing(variance):
+    """Claim: the price of wide noise is above what the certificate would give, by less than 1e-4."""
+    spacing = largest_spacing(float(variance)) ** 2
+    assert spacing < gaussian_mu_squared(Fraction(variance), 1) < spacing * (1 + 1e-4)
+
+
 def test_noise_below_the_narrowest_is_refused():
     """Claim: there is no price below sigma^2 = 1/4."""
     with pytest.raises(BudgetError, match="too narrow"):
