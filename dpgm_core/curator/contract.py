@@ -73,7 +73,17 @@ class Session(Protocol):
 
     @property
     def remaining(self) -> Budget:
-        """What they may still cost."""
+        """What they may still cost; without what `choices_left` is for."""
+        ...
+
+    @property
+    def choices_left(self) -> tuple[Budget, ...] | None:
+        """What each choice may cost that was planned (`SelectionPlan.choices`) and not made yet, the largest last.
+
+        None where choices are paid out of `remaining`, as they are unless the session has an (epsilon, delta). `select`
+        takes the least planned ones that its budget fits; one that fits none takes pi / 2 times its budget from
+        `remaining`, and so does a descent.
+        """
         ...
 
     @property

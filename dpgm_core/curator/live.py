@@ -26,7 +26,7 @@ from dpgm_core.curator.steps import find_bins, grid_attributes
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, ModelFileError, OptionError, StructureError
 from dpgm_core.privacy.accounting import sampling_probability
-from dpgm_core.privacy.bins import plan_bins, resolve_public_bins
+from dpgm_core.privacy.bins import bins_choices, plan_bins, resolve_public_bins
 from dpgm_core.privacy.budget import Budget, Split, check_budget, check_split, may_be_contrasts
 from dpgm_core.privacy.holdout import chosen_pairs
 from dpgm_core.privacy.ledger import Ledger
@@ -34,6 +34,7 @@ from dpgm_core.privacy.measurement import Measurement, check_determined, check_m
 from dpgm_core.privacy.mechanism import Mechanism, Noise, calibrate
 from dpgm_core.privacy.rounds import round_noise
 from dpgm_core.privacy.sensitivity import ClippedScore
+from dpgm_core.privacy.session_account import SessionAccount, SessionSpending, check_exact, start_spending
 from dpgm_core.privacy.terms import Terms, charge_conditions
 from dpgm_core.releases.labels import Discovery
 from dpgm_core.releases.release import NoisyTables, Round
@@ -350,21 +351,34 @@ class LiveCurator(Measurer, HoldoutKeeper):
             check_rows(self._source, "votes")
 
     def session(
-        self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
+        self,
+        *,
+        workload: Workload,
+        budget: Budget | None = None,
+        votes: Budget | None = None,
+        account: SessionAccount | None = None,
     ) -> AbstractContextManager[Session]:
         """Adaptive steps over the candidates of a workload, charged in full here; see `Session`.
 
         Noise is discrete Laplace for pure budgets and discrete Gaussian for others, whatever the curator's mechanism.
         Private bins of the workload's domain are found first, out of its budget: its `workload` has them. votes: a part
-        of an (epsilon, delta) that is for votes; what is left becomes rho, and is not theirs to take.
+        of an (epsilon, delta) that is for votes; what is left becomes rho, and is not theirs to take. account: what the
+        steps may cost within an (epsilon, delta), where choices are planned; None: what the conversion of zCDP allows.
         Raises BudgetError, StructureError or Overspent with nothing read or charged.
         """
         self.check_process()
         self._check_session(workload, votes)
         cost = self._funds.resolve(budget)
         spendable = session_budget(cost, votes)
-        session_mechanism(spendable)  # a missing plugin is found before the charge
+        mechanism = session_mechanism(spendable)  # a missing plugin is found before the charge
         columns = plan_bins(workload.domain, workload.attributes, spendable, self._terms)
+        spending: SessionSpending | None = None
+        if account is not None:
+            check_exact(mechanism)
+            spending = start_spending(account, cost if votes is None else cost - votes)
+            spendable = account.budget
+            for count, rho in bins_choices(columns):
+                spending.pay_choices(count, rho)
         if columns and votes is not None:
             raise BudgetError(
                 f"votes come first in a session, and so do the private bins of {columns[0].attribute.name!r}; give the "
@@ -392,7 +406,12 @@ class LiveCurator(Measurer, HoldoutKeeper):
             bins, domain = strip_traceback(find)
             self.check_process()  # noise that forks while it is drawn must not come back twice
             opened_for = SessionTerms(
-                workload=workload.with_domain(domain), budget=spendable, merges={}, votes=votes, bins=bins
+                workload=workload.with_domain(domain),
+                budget=spendable,
+                merges={},
+                votes=votes,
+                bins=bins,
+                account=account,
             )
             return LiveSession(
                 opened_for,
@@ -402,6 +421,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
                 randomness=self._randomness,
                 terms=self._terms,
                 publish=partial(self._publish_session, receipt),
+                spending=spending,
             )
         except BaseException:
             if paid is not None:

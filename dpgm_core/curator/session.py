@@ -3,7 +3,8 @@
 Each step counts its cost as spent before its first random bit, and is saved before it is returned. By composition the
 whole session costs at most the sum of its steps, however adaptively they were chosen: pure epsilons
 add, and zCDP composes fully adaptively under a bound fixed in advance (Whitehouse, Ramdas, Rogers, Wu 2023, Fully
-adaptive composition; Feldman and Zrnic 2021). The session is that filter: a step that does not fit is refused.
+adaptive composition; Feldman and Zrnic 2021). The session is that filter: a step that does not fit is refused. Under an
+(epsilon, delta) whose choices are planned the filter is that of `dpgm_core.privacy.session_account`.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.contrasts import check_contrasts
 from dpgm_core.privacy.descent import NodeGradients, Regressions
 from dpgm_core.privacy.measurement import Measurement, measure, noisy_contrasts
-from dpgm_core.privacy.mechanism import add_noise, calibrate
+from dpgm_core.privacy.mechanism import Calibration, add_noise, calibrate
 from dpgm_core.privacy.selection import SCORE_GRID, TableDistance, choose_units, draw_candidates
+from dpgm_core.privacy.sensitivity import Sensitivity
+from dpgm_core.privacy.session_account import SessionSpending
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter, likely_distance
 from dpgm_core.releases.release import NoisyTables
@@ -58,6 +61,8 @@ class LiveSession(Turns[HeldRecords], Measurer):
         Of its payment.
     charged : Budget
         What it was opened with, before an (epsilon, delta) was turned into rho.
+    spending : SessionSpending, optional
+        What is left of its exact Gaussian account.
     publish : callable
         Saves the release as it is after each step and returns it.
     """
@@ -72,8 +77,10 @@ class LiveSession(Turns[HeldRecords], Measurer):
         randomness: Randomness,
         terms: Terms,
         publish: Callable[[NoisyTables], NoisyTables],
+        spending: SessionSpending | None = None,
     ) -> None:
         super().__init__(records)
+        self._spending = spending
         self._session, self._receipt, self._charged, self._publish = session, receipt, charged, publish
         self._spent = self._reserved = Budget.zero(session.budget.kind)
         self._votes_spent = Budget.zero("approx")
@@ -109,8 +116,17 @@ class LiveSession(Turns[HeldRecords], Measurer):
 
     @property
     def remaining(self) -> Budget:
-        """What they may still cost."""
-        return self.budget - self._spent
+        """What they may still cost; of an exact Gaussian account without the choices that are planned."""
+        if self._spending is None:
+            return self.budget - self._spent
+        return Budget("zcdp", rho=self._spending.mu_squared / 2) - self._reserved
+
+    @property
+    def choices_left(self) -> tuple[Budget, ...] | None:
+        """What each planned choice that was not made yet may cost; see `Session`."""
+        if self._spending is None:
+            return None
+        return tuple(Budget("zcdp", rho=rho) for rho in self._spending.choices)
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -134,7 +150,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
     def select(self, scores: TableDistance, budget: Budget, picks: int = 1) -> Choice:
         """`picks` candidates of each group by the exponential mechanism; see `dpgm_core.privacy.selection`."""
         with self.turn():
-            scores = self._scored(scores, budget)
+            scores = self._scored(scores, budget, choice=True)
             candidates, groups = scores.candidates, scores.choices
             whole("the number of picks", picks, least=1, most=min(map(len, groups)))
             person = scores.move(self._terms)
@@ -149,7 +165,8 @@ class LiveSession(Turns[HeldRecords], Measurer):
                 kind="pure" if budget.kind == "pure" else "zcdp",
             )
             # What it costs depends on how many are picked, not on which.
-            self._pay(attrs.evolve(choice, chosen=tuple(tuple(group[:picks]) for group in groups)).cost)
+            cost = attrs.evolve(choice, chosen=tuple(tuple(group[:picks]) for group in groups)).cost
+            self._pay(cost, choices=picks * len(groups))
 
             def choose() -> tuple[tuple[int, ...], ...]:
                 units = whole_scores(distances(self._tables(candidates), scores), scores, grid)
@@ -178,8 +195,9 @@ class LiveSession(Turns[HeldRecords], Measurer):
                 )
             count = len(groups) if mean else len(candidates.cliques)
             sensitivity = score_sensitivity(count, scores.move(self._terms))
+            budget = self._drawn(budget, sensitivity)
             calibration = calibrate(self._mechanism, self._mechanism.noise(sensitivity, budget), sensitivity, budget)
-            self._pay(calibration.noise.cost)
+            self._pay(calibration.noise.cost, noise=[calibration])
 
             def draw() -> Array:
                 apart = distances(self._tables(candidates), scores)
@@ -200,7 +218,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
         with self.turn():
             records = self._open()
             check_exact_type(gradients, "gradients", "a gradient", NodeGradients)
-            self._check_kind(budget)
+            self._check_kind(budget, choice=True)
             original, own = self._regressed or (None, gradients.regressions)
             if original is not gradients.regressions:
                 original = gradients.regressions
@@ -328,13 +346,24 @@ class LiveSession(Turns[HeldRecords], Measurer):
                 raise BudgetError("a budget for each clique was given, and one for all; leave one of them out")
             for one in cliques.values():
                 self._check_kind(one)
-            measurement = calibrate(self._mechanism, structure, self._terms, _with_total(cliques, structure))
+            shares = _with_total(cliques, structure)
+            if self._spending is not None:
+                shares = {
+                    one: self._drawn(
+                        share,
+                        self._terms.sensitivity(structure.only(structure.find(one)[0]), contrasts=contrasts),
+                    )
+                    for one, share in shares.items()
+                }
+            measurement = calibrate(self._mechanism, structure, self._terms, shares)
         else:
             if budget is None:
                 raise BudgetError("to measure tables takes a budget for them; `remaining` says what is left")
             self._check_kind(budget)
+            if self._spending is not None:
+                budget = self._drawn(budget, self._terms.sensitivity(structure, contrasts=contrasts))
             measurement = calibrate(self._mechanism, structure, self._terms, budget)
-        self._pay(measurement.cost)
+        self._pay(measurement.cost, noise=measurement.calibrations)
         stated = stated_total(self._terms, self._records)
         drawn = self._measure(measurement, lambda: self._tables(measurement.structure), stated)
         release = self._make_release(measurement, *drawn, holdout=holdout)
@@ -357,11 +386,11 @@ class LiveSession(Turns[HeldRecords], Measurer):
             raise BudgetError("the session was closed; its records are gone")
         return self._open_records
 
-    def _scored(self, scores: TableDistance, budget: Budget) -> TableDistance:
+    def _scored(self, scores: TableDistance, budget: Budget, *, choice: bool = False) -> TableDistance:
         """Scores that this session can compute, over its own domain, for a budget that it can spend."""
         self._open()
         check_exact_type(scores, "scores", "a score", TableDistance)
-        self._check_kind(budget)
+        self._check_kind(budget, choice=choice)
         return attrs.evolve(scores, candidates=self._candidates.own(scores.candidates, self._domain))
 
     def _own_voter(self, voter: Voter, budget: Budget) -> Voter:
@@ -383,15 +412,29 @@ class LiveSession(Turns[HeldRecords], Measurer):
         likely_distance(budget)  # refuses what nothing could be published for
         return voter
 
-    def _check_kind(self, budget: Budget) -> None:
+    def _check_kind(self, budget: Budget, *, choice: bool = False) -> None:
+        """Refuse a budget that this session does not spend, or does not have.
+
+        choice: what a choice takes of an exact Gaussian account, planned or not, is known when it is paid.
+        """
         check_budget(budget)
         if budget.kind != self._session.budget.kind:
             raise BudgetError(f"this session spends {self.remaining}, so a step costs the same kind, not {budget}")
-        if not budget <= self.remaining:
+        if not (choice and self._spending is not None) and not budget <= self.remaining:
             raise Overspent(f"{budget} was asked, but only {self.remaining} remains of the session's {self.budget}")
 
-    def _pay(self, cost: Budget) -> None:
-        """Count a step's cost as spent, before its first random bit."""
+    def _drawn(self, budget: Budget, sensitivity: Sensitivity) -> Budget:
+        """The budget that Gaussian noise is calibrated to, so that it costs at most what was asked."""
+        return budget if self._spending is None else self._spending.drawn_rho(budget, sensitivity)
+
+    def _pay(self, cost: Budget, *, noise: Sequence[Calibration] = (), choices: int = 0) -> None:
+        """Count a step's cost as spent, before its first random bit.
+
+        noise: of a step that draws noise. choices: of one that chooses. Neither: of a descent.
+        """
+        if self._spending is not None:
+            self._spending.pay(cost, noise=noise, choices=choices, reserved=self._reserved.rho)
+            return
         if not cost <= self.remaining:
             raise Overspent(f"this step costs {cost}, but only {self.remaining} remains of the session's {self.budget}")
         self._spent = self._spent + cost

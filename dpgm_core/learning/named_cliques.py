@@ -21,10 +21,11 @@ from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Learner, check_contrast_learner, check_resources
 from dpgm_core.learning.dry_run import DryRun
 from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan
-from dpgm_core.privacy.bins import bins_cost, plan_bins
+from dpgm_core.privacy.bins import bins_choices, bins_cost, plan_bins
 from dpgm_core.privacy.budget import Budget, Split
 from dpgm_core.privacy.holdout import chosen_pairs, unmeasured_pairs
 from dpgm_core.privacy.measurement import check_structure
+from dpgm_core.privacy.session_account import SessionAccount, settle_account
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.steps import mechanism_of, session_budget
 from dpgm_core.structure.dag import Dag
@@ -119,6 +120,7 @@ class NamedCliques:
             detectable=None,
             candidates=len(own.cliques),
             limits={},
+            choices=(),
             directed=directed,
         )
 
@@ -190,7 +192,9 @@ def check_named(
 def left_for_tables(structure: Structure, budget: Budget, terms: Terms) -> tuple[Budget, Budget]:
     """Return the cost of the private bins of a structure's attributes, and the rest of the session for tables."""
     whole = session_budget(budget)
-    cost = bins_cost(
-        plan_bins(structure.domain, NamedCliques(structure=structure).workload.attributes, whole, terms), whole
-    )
+    bins = plan_bins(structure.domain, NamedCliques(structure=structure).workload.attributes, whole, terms)
+    cost = bins_cost(bins, whole)
+    if budget.kind == "approx":
+        account = settle_account(budget, bins_choices(bins), lambda _: ())
+        whole = account.budget if isinstance(account, SessionAccount) else whole
     return cost, whole - cost

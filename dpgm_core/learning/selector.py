@@ -86,6 +86,10 @@ class SelectionPlan:
         Size limits.
     notes : sequence of str
         Decisions and their reasons, and what to reconsider.
+    choices : tuple of (int, Budget) or None
+        How many choices `select` will be asked for, and what each may cost, one for each pick of each group. Under an
+        (epsilon, delta) core has room for them in an exact account, which leaves more for tables than a conversion of
+        zCDP. (): none; None: not known, and nothing is gained.
     directed : bool
         Whether its structure, and each that it shows the learner on the way, is a directed graph as `Dag.of` reads it.
     contrasts : bool
@@ -112,6 +116,7 @@ class SelectionPlan:
     candidates: int
     limits: Mapping[str, int]
     notes: Sequence[str] = ()
+    choices: tuple[tuple[int, Budget], ...] | None = None
     directed: bool = False
     contrasts: bool = False
     order: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from fractions import Fraction
@@ -9,7 +10,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from attrs import evolve
+from attrs import evolve, frozen
 
 from dpgm_core._util.progress import Progress, silent
 from dpgm_core._util.randomness import Randomness, randomness_or_system
@@ -28,9 +29,10 @@ from dpgm_core.learning.learner_run import run_learner
 from dpgm_core.learning.named_cliques import NamedCliques
 from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan, Selector, SwitchingSelector, VotingSelector
 from dpgm_core.models.model import Model
-from dpgm_core.privacy.bins import bins_cost, plan_bins
+from dpgm_core.privacy.bins import bins_choices, bins_cost, plan_bins
 from dpgm_core.privacy.budget import Budget, Split
 from dpgm_core.privacy.holdout import candidate_pairs, pairs_to_check
+from dpgm_core.privacy.session_account import PlannedChoices, SessionAccount, settle_account
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.saving import saved_text
@@ -40,6 +42,7 @@ from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.workload import Workload
 
 __all__ = [
+    "PlannedSession",
     "fit_selection",
     "plan_for_curator",
     "plan_session",
@@ -79,18 +82,73 @@ def split_votes(selector: Selector, budget: Budget) -> tuple[Budget | None, Budg
     return votes, session_budget(budget, votes)
 
 
+@frozen(kw_only=True)
+class PlannedSession:
+    """A session before it is opened: the selector's plan, and what pays for its steps.
+
+    votes: what votes may cost. budget: what all other steps may, private bins too, pure or zCDP. account: what proves
+    it within an (epsilon, delta); None: the conversion of zCDP.
+    """
+
+    plan: SelectionPlan
+    votes: Budget | None
+    budget: Budget
+    account: SessionAccount | None = None
+
+
 def plan_session(
     selector: Selector, workload: Workload, budget: Budget, terms: Terms, share: Fraction, records: float | None = None
-) -> SelectionPlan:
+) -> PlannedSession:
     """Return the selector's plan for a session with this budget. Raises the selector's refusals; nothing is charged.
 
     share: of a holdout, reserved from what votes leave; the selector has it where no pair could be left to measure.
     """
     asked, share = share, _possible_share(workload, share)
     votes, left = split_votes(selector, budget)
-    bins = bins_cost(plan_bins(workload.domain, workload.attributes, left, terms), left)
-    left = left - bins
-    plan: object = selector.plan(workload, left * (1 - share) if share else left, terms, records)
+    columns = plan_bins(workload.domain, workload.attributes, left, terms)
+    bins = bins_cost(columns, left)
+
+    def plan_with(whole: Budget) -> SelectionPlan:
+        steps = whole - bins
+        return _plan_steps(selector, workload, steps * (1 - share) if share else steps, terms, records)
+
+    plan, account, reason = plan_with(left), None, ""
+    if budget.kind == "approx":
+        plans = {left.rho: plan}
+
+        def choices(rho: Fraction) -> PlannedChoices | None:
+            if rho not in plans:
+                plans[rho] = plan_with(Budget("zcdp", rho=rho))
+            planned = plans[rho].choices
+            return None if planned is None else tuple((count, each.rho) for count, each in planned)
+
+        settled = settle_account(budget if votes is None else budget - votes, bins_choices(columns), choices)
+        if isinstance(settled, SessionAccount):
+            gained = 1 - math.sqrt(left.rho / settled.budget.rho)
+            room = f" with room for {settled.count} planned choices" if settled.count else ""
+            reason = f"the exact Gaussian curve{room} narrows noise by {gained:.1%} against the conversion of zCDP"
+            account, left = settled, settled.budget
+            plan = plans[left.rho]
+        else:
+            reason = f"the budget is converted by zCDP, without the exact Gaussian curve: {settled}"
+        plan = evolve(plan, notes=[*plan.notes, reason])
+    if not bins.is_zero:
+        names = ", ".join(workload.domain.undetermined)
+        plan = evolve(plan, shares={f"private bins of {names}": bins, **plan.shares})
+    if asked and not share:
+        plan = evolve(plan, notes=[*plan.notes, _NO_HOLDOUT])
+    if votes is not None:
+        assert isinstance(selector, VotingSelector)  # as it has votes
+        sentences = selector.foretell(workload, votes, terms, records)
+        plan = evolve(plan, shares={"votes on the structure": votes, **plan.shares}, notes=[*sentences, *plan.notes])
+    return PlannedSession(plan=plan, votes=votes, budget=left, account=account)
+
+
+def _plan_steps(
+    selector: Selector, workload: Workload, budget: Budget, terms: Terms, records: float | None
+) -> SelectionPlan:
+    """Return the selector's plan for steps of this budget, if it is one."""
+    plan: object = selector.plan(workload, budget, terms, records)
     if not isinstance(plan, SelectionPlan):
         raise IncompatiblePlugin(f"selector {_name(selector)} planned a {type(plan).__name__}, not a SelectionPlan")
     if not isinstance(plan.deviation, Real) or not isinstance(plan.contrasts, bool):
@@ -109,16 +167,27 @@ def plan_session(
             f"selector {_name(selector)} would measure each attribute with noise of {plan.deviation:.2g} records "
             "(standard deviation), which is too wide for 64-bit counts; give it more budget, or tables a larger share"
         )
-    if not bins.is_zero:
-        columns = ", ".join(workload.domain.undetermined)
-        plan = evolve(plan, shares={f"private bins of {columns}": bins, **plan.shares})
-    if asked and not share:
-        plan = evolve(plan, notes=[*plan.notes, _NO_HOLDOUT])
-    if votes is None:
-        return plan
-    assert isinstance(selector, VotingSelector)  # as it has votes
-    sentences = selector.foretell(workload, votes, terms, records)
-    return evolve(plan, shares={"votes on the structure": votes, **plan.shares}, notes=[*sentences, *plan.notes])
+    if plan.choices is not None and not _are_choices(plan.choices, budget):
+        raise IncompatiblePlugin(
+            f"selector {_name(selector)} planned choices that are no pairs of a number and a {budget.kind} Budget"
+        )
+    return plan
+
+
+def _are_choices(choices: object, budget: Budget) -> bool:
+    """Whether a plan states choices that this budget could pay for."""
+    return isinstance(choices, tuple) and all(
+        isinstance(one, tuple)
+        and len(one) == 2
+        and isinstance(one[0], int)
+        and not isinstance(one[0], bool)
+        and one[0] > 0
+        and type(one[1]) is Budget
+        and one[1].kind == budget.kind
+        and not one[1].is_zero
+        and one[1] * one[0] <= budget
+        for one in choices
+    )
 
 
 def _possible_share(workload: Workload, share: Fraction) -> Fraction:
@@ -127,7 +196,7 @@ def _possible_share(workload: Workload, share: Fraction) -> Fraction:
     return share if share and candidate_pairs(alone, workload.candidates) else Fraction(0)
 
 
-def plan_for_curator(selector: Selector, workload: Workload, curator: LiveCurator, share: Fraction) -> SelectionPlan:
+def plan_for_curator(selector: Selector, workload: Workload, curator: LiveCurator, share: Fraction) -> PlannedSession:
     """Return the selector's plan for a curator's whole budget; see `plan_session`."""
     return plan_session(selector, workload, curator.remaining, curator.terms, share)
 
@@ -181,17 +250,17 @@ def select_structure(
     can be refused before the charge, and LearningFailed for any error after it: the release so far is saved and in the
     error.
     """
-    plan = plan_for_curator(selector, workload, curator, share)
-    votes, left = split_votes(selector, curator.remaining)
+    planned = plan_for_curator(selector, workload, curator, share)
+    plan = planned.plan
     if plan.learner is None and isinstance(selector, SwitchingSelector):
         selector = selector.without_switch()
     named = isinstance(selector, NamedCliques)
     if not named:  # whose learner was checked with its own structure
-        check_learner(learner, inference, workload, plan, curator.terms, left)
+        check_learner(learner, inference, workload, plan, curator.terms, planned.budget)
     source = randomness_or_system(randomness)
     fitting = _fitting_of(learner, inference, source)
     # With np.seterr(all='raise') an underflow in the tail of a density would end the run after the charge.
-    with np.errstate(under="ignore"), _open_session(selector, curator, workload, votes) as session:
+    with np.errstate(under="ignore"), _open_session(selector, curator, workload, planned) as session:
         assert isinstance(session, LiveSession)
         try:
             session.reserve_holdout(possible := _possible_share(workload, share))
@@ -227,12 +296,12 @@ def select_structure(
 
 
 def _open_session(
-    selector: Selector, curator: LiveCurator, workload: Workload, votes: Budget | None
+    selector: Selector, curator: LiveCurator, workload: Workload, planned: PlannedSession
 ) -> AbstractContextManager[Session]:
     """Return the session; an error once it is paid for, as private bins are found, becomes LearningFailed."""
     before = curator.remaining
     try:
-        return curator.session(workload=workload, votes=votes)
+        return curator.session(workload=workload, votes=planned.votes, account=planned.account)
     except Exception as error:
         if curator.remaining == before:
             raise

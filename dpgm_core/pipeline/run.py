@@ -38,7 +38,6 @@ from dpgm_core.learning.selector_run import (
     select_structure,
     selector_of,
     share_only,
-    split_votes,
     workload_of,
 )
 from dpgm_core.pipeline.planning import (
@@ -268,9 +267,9 @@ class Run:
             costs = {f"labels of {column.column!r}": column.budget for column in open_columns}
             notes = [*(column.note() for column in open_columns), *chosen.notes]
             return evolve(chosen, shares={**costs, **chosen.shares}, notes=notes)
-        chosen = plan_session(selector, workload, self.budget, self.terms, share, check_records(records))
-        learner, (_, left) = self._learner(), split_votes(selector, self.budget)
-        check_learner(learner, self.inference, workload, chosen, self.terms, left)
+        planned = plan_session(selector, workload, self.budget, self.terms, share, check_records(records))
+        learner, chosen = self._learner(), planned.plan
+        check_learner(learner, self.inference, workload, chosen, self.terms, planned.budget)
         notes = list(chosen.notes)
         needed = largest_estimate(learner, self.inference, workload, chosen)
         if needed is not None:
@@ -431,12 +430,11 @@ class Run:
             selector, workload, share = self._session_parts()
             _check_constraints(workload.domain, self.inference)
             curator = self._session_curator(workload)
-            chosen = plan_for_curator(selector, workload, curator, share)
-            votes, left = split_votes(selector, self.budget)
-            if votes is not None:
+            planned = plan_for_curator(selector, workload, curator, share)
+            if planned.votes is not None:
                 check_rows(source, "votes")
             if not isinstance(selector, NamedCliques):
-                check_learner(self._learner(), self.inference, workload, chosen, curator.terms, left)
+                check_learner(self._learner(), self.inference, workload, planned.plan, curator.terms, planned.budget)
             check_source(source, curator.structure, self.terms)
             return
         _check_constraints(structure.domain, None if learner is None else self.inference)

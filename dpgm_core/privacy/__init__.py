@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dpgm_core.privacy.mechanism import Exactness, residuals
     from dpgm_core.privacy.samplers import bounded_variance, discrete_gaussian, discrete_laplace
     from dpgm_core.privacy.selection import temperature
+    from dpgm_core.privacy.session_account import SessionAccount
 
 # module -> its public names
 _LAZY = {
@@ -37,11 +38,13 @@ _LAZY = {
     "mechanism": ["Exactness", "residuals"],
     "samplers": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
     "selection": ["temperature"],
+    "session_account": ["SessionAccount"],
 }
 
 __all__ = [
     "Exactness",
     "LabelsPlan",
+    "SessionAccount",
     "Split",
     "ThresholdNoise",
     "analytic_delta",

@@ -43,6 +43,7 @@ __all__ = [
     "BinsPlan",
     "Node",
     "RankDistance",
+    "bins_choices",
     "bins_cost",
     "check_single_rows",
     "nodes_of",
@@ -180,9 +181,13 @@ class BinsPlan:
     @property
     def cost(self) -> Budget:
         """The cost of all levels, whatever is found."""
+        return Budget.sum([Budget.zero(self.kind), *self.level_costs])
+
+    @property
+    def level_costs(self) -> list[Budget]:
+        """The cost of each level; rho is e^2 / 8 of its bounded range e, under replace-one of two choices together."""
         price = level_price(self.neighbours, self.kind)
-        each = [cost_of(h, price, RankDistance.move, self.kind) for h in self.temperatures]
-        return Budget.sum([Budget.zero(self.kind), *each])
+        return [cost_of(h, price, RankDistance.move, self.kind) for h in self.temperatures]
 
 
 def resolve_public_bins(domain: Domain, measured: Iterable[str]) -> Domain:
@@ -227,6 +232,11 @@ def plan_bins(domain: Domain, measured: Iterable[str], budget: Budget, terms: Te
 def bins_cost(plans: Sequence[BinsPlan], budget: Budget) -> Budget:
     """Return what they cost together; zero where there are none. budget: of the session."""
     return Budget.sum([Budget.zero(budget.kind), *(one.cost for one in plans)])
+
+
+def bins_choices(plans: Sequence[BinsPlan]) -> tuple[tuple[int, Fraction], ...]:
+    """Return each level as a planned choice of a session, by its rho."""
+    return tuple((1, level.rho) for one in plans for level in one.level_costs)
 
 
 def _shares(attributes: Sequence[Attribute]) -> list[Fraction]:

@@ -25,10 +25,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from attrs import frozen
@@ -46,7 +46,9 @@ from dpgm_core.privacy.gaussian import (
     smoothed_delta,
 )
 
-__all__ = ["largest_rho", "normal_parts_delta", "together_delta"]
+__all__ = ["largest_rho", "normal_parts_delta", "planned_delta", "together_delta"]
+
+_Noises = TypeVar("_Noises")
 
 _UNIT = 2.0**-53
 # Noise from this sigma^2 on is taken as continuous: it costs a ten-thousandth of its variance.
@@ -63,6 +65,8 @@ _MAX_TILT = 2.0**24
 # Added where a logarithm of an underflow would be taken.
 _TINY = 1e-300
 _FEWEST_POINTS, _MAX_POINTS = 2**14, 2**17
+# The same of planned choices, whose density is split exactly, so that a session opens and is read quickly.
+_ADDED_BY_CHOICES, _FEWEST_OF_CHOICES = 1e-4, 2**11
 
 
 def together_delta(parts: Mapping[Part, int], epsilon: Fraction, enough: float = 0.0) -> float:
@@ -97,8 +101,8 @@ def normal_parts_delta(parts: Mapping[Part, int], epsilon: Fraction, enough: flo
 
 
 def largest_rho(
-    delta_of: Callable[[Mapping[Part, int], Fraction, float], float],
-    parts_of: Callable[[Fraction], Mapping[Part, int]],
+    delta_of: Callable[[_Noises, Fraction, float], float],
+    parts_of: Callable[[Fraction], _Noises],
     epsilon: Fraction,
     delta: Fraction,
 ) -> Fraction:
@@ -161,8 +165,12 @@ def _square(part: Part) -> int:
 
 @frozen(eq=False)
 class _Cell:
-    """The loss of a cell moved by 1, tilted by t: values, masses (sum 1), what was left out, log E exp(t L)."""
+    """The loss of a cell moved by 1, tilted by t: values, masses (sum 1), what was left out, log E exp(t L).
 
+    nominal: its variance, about.
+    """
+
+    nominal: float
     tilt: float
     losses: FloatArray
     masses: FloatArray
@@ -181,7 +189,7 @@ class _Cell:
         far = reach + 0.5
         tails = 2 * math.exp((nearest - far**2) / (2 * variance)) / -math.expm1(-far / variance)
         log_moment = (tilt * (1 + tilt) - nearest) / (2 * variance) + math.log(whole) - log_normaliser(variance)
-        return cls(tilt, (1 + 2 * w) / (2 * variance), masses / whole, tails / whole, log_moment)
+        return cls(1 / variance, tilt, (1 + 2 * w) / (2 * variance), masses / whole, tails / whole, log_moment)
 
     def on_grid(self, step: float) -> tuple[FloatArray, FloatArray, float]:
         """Numbers of points, masses on them (sum 1), log E exp(t L): each mass split over the two nearest points."""
@@ -219,12 +227,32 @@ def _convolved(parts: frozenset[tuple[Part, int]], epsilon: Fraction) -> float:
     if tilt > _MAX_TILT:
         return 1.0
     tilted = [(_Cell.tilted(variance, tilt), count) for variance, count in cells.items()]
-    nominal = sum(count / variance for variance, count in cells.items())
-    step = math.sqrt(4 * _MAX_ADDED_VARIANCE * 2 * rho / moved)
-    mean = sum(count * float(cell.losses @ cell.masses) for cell, count in tilted)
-    spread = sum(count * float(cell.masses @ (cell.losses - cell.losses @ cell.masses) ** 2) for cell, count in tilted)
+    return _sum_delta(tilted, mu, target, tilt, rho, factor=factor)
+
+
+def _sum_delta(
+    pieces: Sequence[tuple[_Piece, int]],
+    mu: float,
+    target: float,
+    tilt: float,
+    rho: float,
+    *,
+    factor: float = 1.0,
+    added: float = _MAX_ADDED_VARIANCE,
+    fewest: int = _FEWEST_POINTS,
+) -> float:
+    """delta(target) of a sum of tilted losses, each so many times, and a normal number of shift mu, times a factor.
+
+    Steps 1 to 4 of the module. rho: about half the variance of the whole sum. added: to that variance, relatively.
+    fewest: points of the grid. 1 where it is out of reach.
+    """
+    moved = sum(count for _, count in pieces)
+    nominal = sum(count * one.nominal for one, count in pieces)
+    step = math.sqrt(4 * added * 2 * rho / moved)
+    mean = sum(count * float(one.losses @ one.masses) for one, count in pieces)
+    spread = sum(count * float(one.masses @ (one.losses - one.losses @ one.masses) ** 2) for one, count in pieces)
     half = _REACH * math.sqrt(max(spread, nominal)) + step
-    points = max(1 << math.ceil(math.log2(2 * half / step + 4)), _FEWEST_POINTS)
+    points = max(1 << math.ceil(math.log2(2 * half / step + 4)), fewest)
     if points > _MAX_POINTS or tilt * step > 100:
         return 1.0
     step = 2 * half / (points - 4)
@@ -235,25 +263,102 @@ def _convolved(parts: frozenset[tuple[Part, int]], epsilon: Fraction) -> float:
     push = top / max(spread, nominal)
     log_beyond = -push * top
     lost = exponent = 0.0
-    for cell, count in tilted:
-        place, masses, log_moment = cell.on_grid(step)
+    for one, count in pieces:
+        place, masses, log_moment = one.on_grid(step)
         index = np.mod(place, points).astype(np.int64)
         transform *= _power(np.fft.rfft(np.bincount(index, masses, points)), count)
-        pushed = push * (place * step - float(cell.losses @ cell.masses))
+        pushed = push * (place * step - float(one.losses @ one.masses))
         if float(pushed.max()) > 600:
             return 1.0
         log_beyond += count * math.log(float(masses @ np.exp(pushed)) + _TINY)
-        lost += count * cell.lost
+        lost += count * one.lost
         exponent += count * log_moment
     sum_masses = np.maximum(np.fft.irfft(transform, points), 0.0)
     number = first + np.mod(np.arange(points) - first, points)
     weights, log_weight = _weights(number * step, target, tilt, mu)
-    rounding = (moved + len(tilted) + 1) * 16 * math.log2(points) * _UNIT * math.sqrt(float(weights @ weights))
+    rounding = (moved + len(pieces) + 1) * 16 * math.log2(points) * _UNIT * math.sqrt(float(weights @ weights))
     lost += math.exp(min(log_beyond, 0.0)) + rounding + _TINY
     exponent += log_weight - tilt * target
     exponent += 1e-14 * (moved + tilt * (1 + tilt) * 2 * rho + tilt * abs(target))
     log_delta = exponent + math.log(float(sum_masses @ weights) + lost * ROUNDING) + math.log(factor * ROUNDING)
     return math.exp(min(0.0, max(log_delta, -650.0)))
+
+
+# --- Planned choices beside Gaussian noise
+#
+# A choice of bounded range e is one whose log ratio lies in some [t - e, t] for each two neighbours (Durfee and Rogers
+# 2019). For a given t its delta at epsilon is largest for two outcomes, (1 - exp(t - e)) (1 - exp(epsilon - t)) / (1 -
+# exp(-e)), and over t largest at t = (e + epsilon) / 2, for epsilon in [-e, e]: (1 - exp((epsilon - e) / 2))^2 / (1 -
+# exp(-e)). The second less the first derivative of it is the density of the losses of a pair that has just this delta,
+# the *envelope*: exp((l - e) / 2) / (2 (1 - exp(-e))) under P, on [-e, e], and exp(-l) times that under Q. So the
+# envelope dominates every such choice, whatever its t; that fixed response of loss e / 2 or -e / 2 does is false.
+
+
+def planned_delta(choices: Mapping[Fraction, int], mu_squared: Fraction, epsilon: Fraction) -> float:
+    """A delta(epsilon) of a normal number of shift mu together with the envelopes of choices; 1 where out of reach.
+
+    choices: rho = e^2 / 8 of a choice of bounded range e, and how many are alike. mu_squared: positive.
+
+    >>> alone = planned_delta({}, Fraction(1), Fraction(1))
+    >>> round(alone, 6), alone < planned_delta({Fraction(1, 800): 2}, Fraction(1), Fraction(1)) < 1.03 * alone
+    (0.126937, True)
+    """
+    return _planned_delta(frozenset(choices.items()), mu_squared, epsilon)
+
+
+@lru_cache(maxsize=64)
+def _planned_delta(choices: frozenset[tuple[Fraction, int]], mu_squared: Fraction, epsilon: Fraction) -> float:
+    mu = math.sqrt(mu_squared) * (1 + 1e-14)
+    if not choices:
+        return float(normal_delta(mu, np.array(float(epsilon))))
+    ranges = [(math.sqrt(8 * rho) * (1 + 1e-14), count) for rho, count in choices]
+    rho = mu**2 / 2 + sum(count * reach**2 / 6 for reach, count in ranges)
+    tilt = max(0.0, (float(epsilon) - rho) / (2 * rho))
+    largest = max(reach for reach, _ in ranges)
+    if len(ranges) > _MAX_WIDTHS or sum(count for _, count in ranges) > _MAX_CELLS or tilt > _MAX_TILT or largest > 20:
+        return 1.0
+    pieces = [(_Envelope.tilted(reach, tilt), count) for reach, count in ranges]
+    return _sum_delta(pieces, mu, float(epsilon), tilt, rho, added=_ADDED_BY_CHOICES, fewest=_FEWEST_OF_CHOICES)
+
+
+@frozen(eq=False)
+class _Envelope:
+    """The loss of one choice of bounded range `reach`, tilted by t; as `_Cell`, but its density is split exactly."""
+
+    nominal: float
+    tilt: float
+    reach: float
+    losses: FloatArray
+    masses: FloatArray
+    lost: float = 0.0
+
+    @classmethod
+    def tilted(cls, reach: float, tilt: float) -> _Envelope:
+        losses = np.linspace(-reach, reach, 401)
+        masses = np.exp((0.5 + tilt) * (losses - reach))
+        return cls(reach**2 / 3, tilt, reach, losses, masses / masses.sum())
+
+    def on_grid(self, step: float) -> tuple[FloatArray, FloatArray, float]:
+        """Numbers of points, masses on them (sum 1), log E exp(t L).
+
+        The density between two points a and b = a + step is split over them so that mass and mass * exp(-l) stay.
+        """
+        place = np.arange(math.floor(-self.reach / step), math.ceil(self.reach / step), dtype=np.float64)
+        start = np.maximum(-self.reach - place * step, 0.0)
+        end = np.clip(self.reach - place * step, start, step)
+        # in units of the density at a, which is exp((a - reach) / 2) / (2 (1 - exp(-reach)))
+        whole = 2 * np.exp(start / 2) * np.expm1((end - start) / 2)
+        upper = 8 * np.sinh((start + end) / 4) * np.sinh((end - start) / 4) / -math.expm1(-step)
+        upper = np.minimum(upper * (1 + 1e-12) + 1e-12 * whole, whole)
+        place = np.concatenate([place, place + 1])
+        at = np.concatenate([whole - upper, upper * math.exp(-step / 2)])  # in units of the density at their own point
+        masses = at * np.exp((0.5 + self.tilt) * (place * step - self.reach))
+        total = math.fsum(masses)
+        log_moment = math.log(total / (-2 * math.expm1(-self.reach))) + self.tilt * self.reach
+        return place, masses / total, log_moment
+
+
+_Piece: TypeAlias = _Cell | _Envelope
 
 
 def _weights(losses: FloatArray, epsilon: float, tilt: float, mu: float) -> tuple[FloatArray, float]:

@@ -94,9 +94,9 @@ class Round:
 # value, unit, total policy or mark of a seed cannot be detected.
 
 #: Versions of the file format. Version 1 (terms in five keys, rounds in the provenance) remains readable. Sessions are
-#: written as 3, contrasts as 4, releases with private labels as 5, whose cost an older version would leave out, and all
-#: others as 2, so that older versions read them.
-SCHEMA, CONTRASTS_SCHEMA, _SESSION_SCHEMA, _PLAIN_SCHEMA = 5, 4, 3, 2
+#: written as 3, contrasts as 4, releases with private labels as 5, whose cost an older version would leave out,
+#: sessions with an exact Gaussian account as 6, and all others as 2, so that older versions read them.
+SCHEMA, _LABELS_SCHEMA, CONTRASTS_SCHEMA, _SESSION_SCHEMA, _PLAIN_SCHEMA = 6, 5, 4, 3, 2
 
 _VALIDATED = (
     "The owner had compared records with this domain before: a domain edited after looking at records is outside of "
@@ -297,10 +297,15 @@ class NoisyTables:
         if self.session is not None:
             steps = f"{len(self.steps)} adaptive step{'' if len(self.steps) == 1 else 's'}"
             conditions.append(f"It holds for a session of {steps} together, the tables, choices and scores of each. ")
+            account = self.session.account
+            if account is not None:
+                choices = f" with {account.count} planned choices" if account.count else ""
+                conditions.append(f"It is that of the exact Gaussian curve of its noise{choices}. ")
             if self.session.votes is not None:
+                measured = self.session.budget if account is None else self.cost - self.session.votes
                 conditions.append(
                     f"It is the sum of {self.session.votes} for votes of records on the structure, whatever they came "
-                    f"to, and {self.session.budget} for what was measured after them. "
+                    f"to, and {measured} for what was measured after them. "
                 )
         if self.cost_stated:
             conditions.append(
@@ -390,8 +395,10 @@ class NoisyTables:
 
     @property
     def _schema(self) -> int:
-        if self.discovery is not None:
+        if self.session is not None and self.session.account is not None:
             return SCHEMA
+        if self.discovery is not None:
+            return _LABELS_SCHEMA
         return CONTRASTS_SCHEMA if self.contrasts else _SESSION_SCHEMA if self.session else _PLAIN_SCHEMA
 
     def _coarse(self, step: NoisyTables | Choice | NoisyScores | Descent | Verdict) -> dict[str, bool]:

@@ -30,12 +30,13 @@ from dpgm_core.privacy.measurement import Measurement
 from dpgm_core.privacy.mechanism import Calibration, Noise, check_claims, check_together
 from dpgm_core.privacy.selection import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, SCORE_GRID, TableDistance, table_length
 from dpgm_core.privacy.sensitivity import ClippedScore
+from dpgm_core.privacy.session_account import SessionAccount
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import voter_of
 from dpgm_core.releases.calibrations import calibration_of
 from dpgm_core.releases.labels import Discovery, read_discovery
 from dpgm_core.releases.release import CONTRASTS_SCHEMA, SCHEMA, NoisyTables, Round, member_names
-from dpgm_core.releases.session import Step, score_sensitivity, session_release
+from dpgm_core.releases.session import Step, score_sensitivity, session_release, spend_steps
 from dpgm_core.releases.steps import (
     Choice,
     Descent,
@@ -192,6 +193,7 @@ def _read_session(
         votes=Budget.parse(stated["votes"]) if "votes" in stated else None,
         bins=bins,
         named=converter.structure(stated.get("named", False), bool),
+        account=SessionAccount.parse(stated["account"]) if "account" in stated else None,
     )
     private, cost = converter.structure(document["private"], bool), Budget.parse(document["cost"])
     plain = document["steps"]
@@ -262,6 +264,11 @@ def _check_spent(session: SessionTerms, cost: Budget, steps: Sequence[Step]) -> 
         if cast and (votes is None or not Budget.sum(one.cost for one in cast) <= votes):
             raise ModelFileError("its votes cost more than its session had for votes; it was edited")
         left = cost if votes is None else cost - votes
+        if session.account is not None:
+            if session.account.budget != budget:
+                raise ModelFileError("its session had another budget than its account; it was edited")
+            spend_steps(session, left, steps[len(cast) :])
+            return
         charged = budget.to_approx(left.delta) if left.kind == "approx" and budget.kind == "zcdp" else budget
         if not charged <= left:
             had = f"{budget}" if votes is None else f"{budget} and {votes} for votes"

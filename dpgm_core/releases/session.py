@@ -8,9 +8,11 @@ from typing import Any
 from attrs import evolve
 
 from dpgm_core.errors import BudgetError
+from dpgm_core.privacy.bins import bins_choices
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.selection import SCORE_GRID
 from dpgm_core.privacy.sensitivity import Sensitivity
+from dpgm_core.privacy.session_account import SessionSpending, start_spending
 from dpgm_core.privacy.terms import Terms, flaws
 from dpgm_core.releases.pooling import mean_of, total_of, united
 from dpgm_core.releases.release import NoisyTables, condition_of, conditions_of, discoveries
@@ -30,6 +32,7 @@ __all__ = [
     "session_facts",
     "session_release",
     "sessions_of",
+    "spend_steps",
     "stamp_of",
     "step_facts",
 ]
@@ -95,6 +98,27 @@ def session_release(
         steps=tuple(steps),
         modelled=None if modelled == tables.structure else modelled,
     )
+
+
+def spend_steps(session: SessionTerms, whole: Budget, steps: Sequence[Step]) -> SessionSpending:
+    """Return what an exact Gaussian account has left after the steps of a session, without its votes.
+
+    whole: the (epsilon, delta) that the session was opened with, without that of votes. Raises BudgetError where it
+    does not cover the account, and Overspent for a step that the session would not have made.
+    """
+    if session.account is None:
+        raise BudgetError("this session has no exact Gaussian account")
+    spending = start_spending(session.account, whole)
+    for count, rho in bins_choices([one.search for one in session.bins]):
+        spending.pay_choices(count, rho)
+    for one in steps:
+        noise = one.measurement.calibrations if isinstance(one, NoisyTables) else ()
+        spending.pay(
+            one.cost,
+            noise=[one.calibration] if isinstance(one, NoisyScores) else noise,
+            choices=sum(map(len, one.chosen)) if isinstance(one, Choice) else 0,
+        )
+    return spending
 
 
 # --- Facts about the origin of releases, as plain values; all of them are released ----------------

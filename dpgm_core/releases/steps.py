@@ -27,6 +27,7 @@ from dpgm_core.privacy.descent import Loss, Regressions, descent_cost, reach, wi
 from dpgm_core.privacy.mechanism import Calibration, Mechanism
 from dpgm_core.privacy.selection import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, SCORE_GRID, cost_of, table_length
 from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.privacy.session_account import SessionAccount
 from dpgm_core.privacy.votes import Voter
 from dpgm_core.releases.calibrations import calibration_to
 from dpgm_core.structure.graphs import Clique
@@ -447,7 +448,8 @@ class SessionTerms:
     workload: over the records' domain. budget: what its steps might cost together, pure or zCDP. merges: attribute ->
     the new code of each of its codes; empty where none were. votes: what votes might cost besides, (epsilon, delta).
     bins: that were found first, out of the budget; the workload's domain has them. named: whether the cliques to model
-    were named by the owner, and the session was there for the bins alone.
+    were named by the owner, and the session was there for the bins alone. account: what proves that a zCDP budget is
+    within an (epsilon, delta); None: the conversion of zCDP.
     """
 
     workload: Workload
@@ -456,6 +458,7 @@ class SessionTerms:
     votes: Budget | None = None
     bins: tuple[FoundBins, ...] = ()
     named: bool = False
+    account: SessionAccount | None = None
 
     @property
     def steps_budget(self) -> Budget:
@@ -477,4 +480,5 @@ class SessionTerms:
             **({"bins": [one.to_dict() for one in self.bins]} if self.bins else {}),
             **({"planned": planned} if planned else {}),
             **({"named": True} if self.named else {}),
+            **({} if self.account is None else {"account": self.account.to_dict()}),
         }

@@ -14,6 +14,7 @@ import pytest
 from dpgm_core import Budget, Domain, LiveCurator, Sensitivity, Structure, Tables, Terms, make
 from dpgm_core.counting.rows import Persons
 from dpgm_core.curator import session as session_module
+from dpgm_core.privacy import session_account
 from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.sources import as_source
 from dpgm_core.structure.workload import Workload
@@ -21,11 +22,11 @@ from dpgm_testing.reference import ReferenceGaussian, ReferenceLaplace
 from tests.audit.audit import ALARM, audited
 from tests.audit.pipeline import all_cases, draws, thinned
 from tests.audit.refute import verdict
-from tests.audit.sessions import WHOLE, two_steps
+from tests.audit.sessions import EXACT, WHOLE, two_steps
 
 CASES = list(all_cases())
 CHOICES = [(Budget.pure(3), "add-remove"), (Budget.zcdp(1), "add-remove"), (Budget.pure(3), "replace-one")]
-EACH = ALARM / (len(CASES) + len(CHOICES) + 1)
+EACH = ALARM / (len(CASES) + len(CHOICES) + 2)
 ONE = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
 
 
@@ -146,6 +147,22 @@ def test_a_session_of_two_steps_stands_and_a_sharper_one_does_not(monkeypatch):
     honest = session_module.draw_candidates
     monkeypatch.setattr(session_module, "draw_candidates", lambda scores, h, *more: honest(scores, 30 * h, *more))
     assert verdict(WHOLE, *two_steps(3), EACH).refuted
+
+
+@pytest.mark.landing
+def test_a_session_of_an_exact_account_stands_and_less_noise_or_a_sharper_choice_does_not(monkeypatch):
+    """The joint bound on a noisy table and a planned choice is below the curve's delta; with noise of a sixteenth of
+    its variance, or a choice thirty times as sharp, it is not. One run of each gave bounds of 1.66 and 2.44."""
+    claim = Budget.approx(1, Fraction(EXACT.delta(Fraction(1))))
+    assert not verdict(claim, *two_steps(40, 60, EXACT), EACH).refuted
+    with monkeypatch.context() as patched:
+        honest = session_account.gaussian_variance
+        patched.setattr(session_account, "gaussian_variance", lambda *asked: honest(*asked) / 16)
+        patched.setattr(session_account, "gaussian_mu_squared", lambda variance, square: square / (16 * variance))
+        assert verdict(claim, *two_steps(40, 60, EXACT), EACH).refuted
+    sharp = session_module.draw_candidates
+    monkeypatch.setattr(session_module, "draw_candidates", lambda scores, h, *more: sharp(scores, 30 * h, *more))
+    assert verdict(claim, *two_steps(40, 60, EXACT), EACH).refuted
 
 
 def test_one_block_is_a_pair_of_neighbours():

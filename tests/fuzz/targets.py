@@ -44,6 +44,7 @@ from dpgm_core.domain import Metadata, read_metadata
 from dpgm_core.domain.bins import PrivateBins
 from dpgm_core.privacy.labels import LabelsPlan, threshold_noise
 from dpgm_core.privacy.selection import TableDistance
+from dpgm_core.privacy.session_account import SessionAccount, settle_account
 from dpgm_core.releases.labels import Discovery, FoundLabels, load_discovery
 from dpgm_core.sources import as_source
 from dpgm_core.sources.csv import CsvSource
@@ -119,24 +120,28 @@ def releases() -> dict[str, bytes]:
 
 @cache
 def _sessions() -> dict[str, bytes]:
-    return {f"session {budget}.dpgm": _session(budget) for budget in (Budget.pure(4), Budget.zcdp(1))}
+    found = {f"session {budget}.dpgm": _session(budget) for budget in (Budget.pure(4), Budget.zcdp(1))}
+    whole = Budget.approx(2, "1e-6")
+    account = settle_account(whole, (), lambda rho: ((1, rho / 8),))
+    assert isinstance(account, SessionAccount)
+    return found | {"session of an account.dpgm": _session(whole, account)}
 
 
 def _learned(release: bytes) -> dpgm.Model:
     return dpgm.learn(_opened(release, load_release), "naive-mle").model
 
 
-def _session(budget: Budget) -> bytes:
+def _session(budget: Budget, account: SessionAccount | None = None) -> bytes:
     """A step of each kind, and merged codes."""
     terms = Terms(neighbours="add-remove")
     curator = LiveCurator(as_source(CODES), STRUCTURE, make("mechanism", "laplace"), terms=terms, budget=budget)
-    with curator.session(workload=Workload.all(DOMAIN, order=2)) as session:
-        each = budget * Fraction(1, 8)
+    with curator.session(workload=Workload.all(DOMAIN, order=2), account=account) as session:
+        each = session.budget * Fraction(1, 8)
         session.measure(["p", "r"], each)
         pairs = Structure(session.coarsen({"r": [0, 1, 1]}), [("p", "r"), ("q", "r")])
         scores = TableDistance(candidates=pairs, predicted=np.zeros(pairs.cells))
         session.select(scores, each)
-        if budget.kind == "zcdp":
+        if budget.kind != "pure":
             session.score(scores, each)
             session.score(scores, each, mean=True)
         session.measure({("p", "r"): each, ("q",): each})

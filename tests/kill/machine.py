@@ -49,12 +49,12 @@ name = "visits"
 data = "visits.csv"
 domain = "domain.toml"
 neighbours = "add-remove"
-budget = {{ {kind} = "1/10" }}
+budget = {{ {each} }}
 structure = {{ {structure} }}
 learner = "naive-mle"
 [ledger]
 path = "visits.ledger"
-budget = {{ {kind} = "{budget}" }}
+budget = {{ {whole} }}
 create = true
 [output]
 folder = "out"
@@ -64,7 +64,7 @@ sex = { labels = ["F", "M"], unknown = "F" }
 age = { bins = [0, 40, 99], unknown = "?" }
 ward = { labels = ["a", "b", "c"], unknown = "a" }
 """
-#: Of a life whose runs choose their structure; they cost rho.
+#: Of a life whose runs choose their structure; they cost rho, or an (epsilon, delta) with an exact Gaussian account.
 SELECTORS = ("mst", "oneshot", "aim", "grow")
 COST = Fraction(1, 10)
 
@@ -180,8 +180,12 @@ class Machine:
     def _life(self, chance: random.Random, *, slots: int, old: bool, selector: str | None) -> Life:
         folder = self.folder / f"{self.counts['ledgers']}-{chance.randrange(10**6)}"
         folder.mkdir(parents=True)
-        kind, structure = ("rho", f'select = "{selector}"') if selector else ("epsilon", 'graph = "chain"')
-        (folder / "visits.toml").write_text(SPEC.format(kind=kind, structure=structure, budget=slots * COST))
+        budget, structure = 'epsilon = "{0}"', 'graph = "chain"'
+        if selector:
+            budget = chance.choice(('rho = "{0}"', 'epsilon = "{0}", delta = "{1}"'))
+            structure = f'select = "{selector}"'
+        each, whole = (budget.format(count * COST, count * COST / 10**8) for count in (1, slots))
+        (folder / "visits.toml").write_text(SPEC.format(each=each, whole=whole, structure=structure))
         (folder / "domain.toml").write_text(DOMAIN)
         (folder / "visits.csv").write_text("sex,age,ward\n" + "F,30,a\nM,50,b\nM,60,c\n" * 20)
         (folder / "acknowledged").touch()

@@ -37,6 +37,11 @@ PLANS = {
     "noise that nobody draws": {"deviation": 1e12},
     "noise of a text": {"deviation": "wide"},
     "contrasts perhaps": {"contrasts": "perhaps"},
+    "choices without a number": {"choices": (Budget.zcdp("1/100"),)},
+    "choices of another kind": {"choices": ((1, Budget.pure(1)),)},
+    "no choices": {"choices": ((0, Budget.zcdp("1/100")),)},
+    "more choices than it has": {"choices": ((2, Budget.zcdp(10**6)),)},
+    "choices as a list": {"choices": [(1, Budget.zcdp("1/100"))]},
 }
 
 
@@ -84,6 +89,13 @@ class Toy:
             trace=[{"kind": "select", "cliques": [list(one) for one in choice.cliques]}],
             notes=["that was easy"],
         )
+
+
+class Choosing(Toy):
+    """The same, which states its choices."""
+
+    def plan(self, workload, budget, terms, records=None):
+        return evolve(super().plan(workload, budget, terms, records), choices=((2, budget * Fraction(1, 16)),))
 
 
 def fit(selector, budget=RHO, data=CODES, **more):
@@ -255,6 +267,26 @@ def test_select_alone_and_learn_later():
 
 
 # --- what goes wrong ------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_with_choices_has_the_exact_curve():
+    """Of an (epsilon, delta) alone: the selector plans and selects with more rho, the plan says by how much noise is
+    narrower or why not, and its model states what was charged."""
+    budget, stated = Budget.approx(8, "1e-6"), Choosing()
+    done = fit(stated, budget)
+    session, rho = done.releases[0].session, session_budget(budget).rho
+    assert session.account is not None and session.account.choices == ((2, session.budget.rho / 16),)
+    assert done.model.cost == budget and 1.05 * rho < session.budget.rho < 1.15 * rho
+    assert stated.log[-2] == ("select", session.budget) and ("plan", session.budget) in stated.log
+    plan = pipeline.plan_selection(Choosing(), budget, WORKLOAD, terms=TERMS, learner="naive-mle")
+    assert plan.notes[-1].startswith("the exact Gaussian curve with room for 2 planned choices narrows noise by")
+    assert dict(plan.shares) == {"all": session.budget}
+    plan = pipeline.plan_selection(Toy(), budget, WORKLOAD, terms=TERMS, learner="naive-mle")
+    assert plan.notes[-1].endswith("without the exact Gaussian curve: its choices are not planned")
+    assert dict(plan.shares) == {"all": session_budget(budget)}
+    for other in (RHO, Budget.pure(20)):
+        done = fit(Choosing(), other)
+        assert done.releases[0].session.account is None and done.releases[0].session.budget == other
 
 
 @pytest.mark.parametrize("does", ["refuse", "plan nothing", *PLANS])
@@ -504,7 +536,7 @@ def test_votes_and_what_they_leave(tmp_path):
     assert [one for one in toy.log if one[0] != "votes"] == wanted
     told = pipeline.plan_selection(toy, APPROX, WORKLOAD, terms=KNOWN, records=77, learner="naive-mle")
     assert dict(told.shares) == {"votes on the structure": part, "all": rest} and told.notes[0] == "10 candidates"
-    assert toy.log[-2] == ("foretell", part, 77)
+    assert toy.log[-1] == ("foretell", part, 77)
     Run(CODES, toy, APPROX, learner="naive-mle", workload=WORKLOAD, terms=KNOWN).check()
 
 

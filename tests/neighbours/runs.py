@@ -32,6 +32,8 @@ SELECTORS: tuple[tuple[dict[str, object], str], ...] = (
     ({"name": "mrf-fw", "width": 1, "steps": 3}, "rho"),
     ({"name": "mrf-stable", "blocks": 5}, "delta"),
     ({"name": "grow"}, "rho"),
+    ({"name": "mst"}, "delta"),
+    ({"name": "grow"}, "delta"),
 )
 
 _SPEC = """

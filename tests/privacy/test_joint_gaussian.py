@@ -178,7 +178,7 @@ def test_tails_that_are_dropped_are_paid_for(monkeypatch, fresh):
 
     def forgetful(cls, variance, tilt):
         one = plain(cls, variance, tilt)
-        return cls(one.tilt, one.losses, one.masses, 0.0, one.log_moment)
+        return cls(one.nominal, one.tilt, one.losses, one.masses, 0.0, one.log_moment)
 
     monkeypatch.setattr(together._Cell, "tilted", classmethod(forgetful))
     assert refuted()

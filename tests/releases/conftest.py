@@ -10,7 +10,7 @@ from attrs import evolve
 import dpgm_core as dpgm
 from dpgm_core import Beliefs, Budget, ClippedScore, Contributions, Domain, Structure, Tables, Terms, make
 from tests.fixtures import live_curator
-from tests.releases.held import KINDS, held
+from tests.releases.held import ACCOUNT, KINDS, held
 
 DOMAIN, APPROX = Domain.from_sizes({"a": 2, "b": 3}), Budget.approx(1, "1e-6")
 
@@ -106,4 +106,8 @@ def edited(tmp_path, written, changed):
 def files(tmp_path_factory, members_of):
     """The members of a file of each kind of budget, and the release behind it."""
     folder = tmp_path_factory.mktemp("sessions")
-    return {kind: (held(folder / kind, budget), members_of(folder / kind)) for kind, budget in KINDS.items()}
+    accounts = {"exact": ACCOUNT}
+    return {
+        kind: (held(folder / kind, budget, account=accounts.get(kind)), members_of(folder / kind))
+        for kind, budget in KINDS.items()
+    }

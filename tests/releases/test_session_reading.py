@@ -180,6 +180,56 @@ def test_edited_files_are_refused(files, edited, case):
     refused(edited(files["zcdp"][1], EDITED[case]))
 
 
+@pytest.mark.parametrize("case", [one for one in EDITED if one != "a descent without a clip, for the same"])
+def test_edited_files_of_an_exact_account_are_refused(files, edited, case):
+    """The same edits, where an exact Gaussian account pays for the steps; but for one that it has room for."""
+    refused(edited(files["exact"][1], EDITED[case]))
+
+
+def account_of(members):
+    return json.loads(members["release.json"])["session"]["account"]
+
+
+def test_an_edited_account_is_refused(files, edited):
+    """More noise than was paid for, choices fewer or blunter than those made, another account, none, and no budget of
+    its own; what the choices take is not there for tables."""
+    made, members = files["exact"]
+    own = account_of(members)
+    assert json.loads(members["release.json"])["schema"] == 6 and own["kind"] == "gaussian"
+    (two, each), (four, fourth) = own["choices"]
+    at = ("session", "account")
+    budget = made.session.budget.rho
+    for edit in (
+        {(*at, "mu_squared"): str(Fraction(own["mu_squared"]) * Fraction(1001, 1000))},
+        {(*at, "choices"): []},
+        {(*at, "choices"): [[two - 1, each], [four, fourth]]},
+        {(*at, "choices"): [[two, each], [four + 1, fourth]]},
+        {(*at, "choices"): [[two, str(Fraction(each) * Fraction(999, 1000))], [four, fourth]]},
+        {(*at, "kind"): "pure"},
+        {(*at, "kind"): "concentrated"},
+        {at: None},
+        {at: {}},
+        {at: [own]},
+        {(*at, "mu_squared"): own["mu_squared"] + "0"},
+        {(*at, "choices"): [], (*at, "mu_squared"): str(2 * budget)},
+        {(*at, "choices"): [], ("session", "budget"): {"rho": str(Fraction(own["mu_squared"]) / 2)}},
+        {("session", "budget"): {"rho": str(budget * Fraction(1001, 1000))}},
+        {("cost",): {"epsilon": "199/100", "delta": "1/1000000"}},
+        {("cost",): {"epsilon": "2", "delta": "999/1000000000"}},
+        {("cost",): {"rho": str(budget)}},
+        {("schema",): 5, (*at, "kind"): 3},
+    ):
+        refused(edited(members, edit))
+
+
+def test_without_its_account_more_was_spent_than_zcdp_converts(files, edited):
+    """The account alone proves what was charged: zCDP's conversion of the same steps does not."""
+    members = files["exact"][1]
+    document = json.loads(members["release.json"])
+    session = {key: value for key, value in document["session"].items() if key != "account"}
+    refused(edited(members, {("session",): session}))
+
+
 def test_steps_cannot_be_cut_or_doubled(tmp_path, files, written, npz):
     """Neither a step with or without its numbers, nor numbers without a step; and what is left out does not make the
     rest cheaper."""

@@ -118,11 +118,12 @@ class MrfSelect:
             raise BudgetError(f"a session spends epsilon or rho, not {budget}; plan with its zcdp_within()")
         partners = partners_of(workload)
         shares = self._shares(partners, budget, terms)
-        sharp = []
+        sharp, planned = [], list[tuple[int, Budget]]()
         for picks, choices in zip(shares.picks, shares.choices, strict=True):
             if choices is not None:
                 count = picks * partners.choosing(picks)
                 check_choice(choices, count, terms)
+                planned.append((count, choices * Fraction(1, count)))
                 sharp.append(detectable_distance(choices, count, len(partners.names) - 1, terms))
         notes = []
         if shares.alone is None:
@@ -148,6 +149,8 @@ class MrfSelect:
             order=2,
             limits={"max_model_cells": self.max_model_cells, "max_clique_cells": self.max_clique_cells},
             notes=notes,
+            # in later rounds fewer may have to choose, each then more sharply
+            choices=tuple(planned) if self.rounds == 1 else None,
             contrasts=self._by_products(partners),
         )
 

@@ -141,6 +141,7 @@ class MrfStable:
             detectable=None,
             candidates=len(pairs.cliques),
             order=2,
+            choices=(),
             limits={"max_model_cells": self.max_model_cells, "max_clique_cells": self.max_clique_cells},
             notes=[
                 f"the noise shown is for {count} tables; a graph with more edges has more",

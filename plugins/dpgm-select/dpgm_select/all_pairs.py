@@ -56,6 +56,7 @@ class AllPairs:
             candidates=len(pairs),
             order=2,
             limits={},
+            choices=(),
             structure=Structure(workload.domain, [*single_candidates(workload), *pairs]),
         )
 

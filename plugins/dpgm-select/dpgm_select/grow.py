@@ -185,6 +185,7 @@ class Grow(Options):
             limits=self.limits_by_name(),
             learner=None if switched is None else _CLASSES,
             switched=switched,
+            choices=((edges, each),),
             notes=[*_foretell(workload, budget, terms, records), *notes],
         )
 

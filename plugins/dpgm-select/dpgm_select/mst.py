@@ -79,6 +79,7 @@ class Mst(Options):
             candidates=len(pairs),
             order=2,
             limits=self.limits_by_name(),
+            choices=((edges, each),),
             notes=["mst models a tree of pairs, and nothing among three attributes beyond their pairs", *notes],
         )
 

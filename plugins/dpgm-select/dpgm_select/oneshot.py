@@ -101,6 +101,7 @@ class Oneshot(Options):
             candidates=len(larger_candidates(workload) if self.looks > 1 else pairs),
             order=2 if self.looks == 1 else None,
             limits=self.limits_by_name(),
+            choices=(),
             notes=notes,
         )
 

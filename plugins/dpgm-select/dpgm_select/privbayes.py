@@ -120,6 +120,7 @@ class PrivBayes(Options):
             workload,
             detectable=_detectable(budget, families, terms, rounds),
             candidates=sum(map(len, families.values())),
+            choices=((rounds * len(families), _each(budget, families, rounds)),),
             notes=notes,
         )
 
@@ -132,6 +133,7 @@ class PrivBayes(Options):
         *,
         detectable: float | None = None,
         candidates: int = 0,
+        choices: tuple[tuple[int, Budget], ...] = (),
         notes: Sequence[str] = (),
     ) -> SelectionPlan:
         return SelectionPlan(
@@ -140,6 +142,7 @@ class PrivBayes(Options):
             detectable=detectable,
             candidates=candidates,
             limits=self.limits_by_name(),
+            choices=choices,
             notes=notes,
             directed=True,
             order=self.parents + 1,
@@ -166,6 +169,8 @@ class PrivBayes(Options):
             fit = fitting(session.pooled(), _graph(session, chosen), fit)
             total = session.pooled().total
             each = _each(whole, families, rounds)
+            if session.choices_left and not each <= session.choices_left[-1]:
+                each = session.choices_left[-1]  # fewer are made than were planned, of the sharpness that was
             tables = share_of(whole, (1 - share - _CHOICES) / rounds)
             a_cell = _SHRUNKEN * absolute(share_of(tables, 1 / len(families)), session.terms, workload)
             for place, (child, cliques) in enumerate(families.items(), 1):

@@ -86,7 +86,9 @@ def test_where_pairs_are_lost_in_noise_everything_goes_to_single_columns() -> No
     assert selection.notes[0].startswith("only single columns were measured")
     assert {len(clique) for clique in release.structure.cliques} == {1}
     assert release.session is not None
-    alone = math.sqrt(9 / (2 * float(release.session.budget.rho)))
+    account = release.session.account
+    assert account is not None
+    alone = math.sqrt(9 / float(account.mu_squared))
     assert np.allclose(np.sqrt(release.variances), alone, rtol=1e-3)
     domain = release.structure.domain
     workload = dpgm.Workload.all(dpgm.Domain.from_sizes(dict.fromkeys(domain.names, 3)))

@@ -83,8 +83,8 @@ class GuardedSession(Single):
         if not name.startswith("__"):
             self.touched.append(name)
         raise AttributeError(
-            "a session offers domain, workload, terms, budget, remaining, votes, steps, measure, select, score, "
-            f"descend, vote, coarsen and pooled; not {name!r}"
+            "a session offers domain, workload, terms, budget, remaining, choices_left, votes, steps, measure, select, "
+            f"score, descend, vote, coarsen and pooled; not {name!r}"
         )
 
     def close(self) -> None:
@@ -99,9 +99,9 @@ class GuardedSession(Single):
         return [one.error for one in self.log if one.error is not None]
 
     # The attributes as they are counted now, what the model is wanted for, what is protected, what steps may cost
-    # together, what they and votes may still cost, and all that came out so far.
-    domain, workload, terms, budget, remaining, votes, steps = map(
-        _asked, ("domain", "workload", "terms", "budget", "remaining", "votes", "steps")
+    # together, what they, planned choices and votes may still cost, and all that came out so far.
+    domain, workload, terms, budget, remaining, choices_left, votes, steps = map(
+        _asked, ("domain", "workload", "terms", "budget", "remaining", "choices_left", "votes", "steps")
     )
 
     def measure(
