@@ -80,7 +80,7 @@ _CHOICE, _FOREST, _FOREST_AT_MOST, _FOREST_NOISE = 0.05, 0.12, 0.3, 0.1
 #: distance from independence is tested; for which part of the budget; what that must be beyond chance, beside the
 #: table's noise; and by how many standard deviations of its own noise it must exceed chance: 2 are a false alarm of
 #: probability .023 for independent columns.
-_HOPELESS, _DOUBTFUL, _TEST, _TEST_GAIN, _TEST_DEVIATIONS = 2.0, 0.4, 0.02, 0.3, 2.0
+_HOPELESS, _DOUBTFUL, _TEST, _TEST_GAIN, _TEST_DEVIATIONS = 2.0, 0.35, 0.02, 0.3, 2.0
 #: Looks: how many, the budget of each, the part of what is left that its tables have, and the noise of a score, part of
 #: the records, up to which there are looks. Sets of all orders are scored at once if they are at most so many times the
 #: pairs, which is what raises the noise.
