@@ -172,17 +172,57 @@ def planted_graph(seed: int, columns: int = 120, records: int = 100_000) -> Code
     return Coded(domain=domain, codes=codes, planted=tuple(planted))
 
 
-def few(seed: int, columns: int = 9, records: int = 300, labels: int = 3) -> Coded:
-    """Return a small table of mild dependence: three in ten labels are those of the column before."""
-    rng = _generator("few", seed)
+def few(
+    seed: int, columns: int = 9, records: int = 300, labels: int = 3, strength: float = 0.3, name: str = "few"
+) -> Coded:
+    """Return a small table, by default of mild dependence: three in ten labels are those of the column before.
+
+    Planted: neighbours, unless the strength is 0.
+    """
+    rng = _generator(name, seed)
     codes = np.empty((records, columns), dtype=np.uint8)
     for place in range(columns):
         codes[:, place] = rng.choice(labels, size=records, p=rng.dirichlet(np.full(labels, 3.0)))
         if place:
-            codes[:, place] = np.where(rng.random(records) < 0.3, codes[:, place - 1], codes[:, place])
+            codes[:, place] = np.where(rng.random(records) < strength, codes[:, place - 1], codes[:, place])
     names = [f"x{place}" for place in range(columns)]
     domain = Domain.from_sizes(dict.fromkeys(names, labels))
-    return Coded(domain=domain, codes=codes, planted=tuple(itertools.pairwise(names)))
+    return Coded(domain=domain, codes=codes, planted=tuple(itertools.pairwise(names)) if strength else ())
+
+
+def skewed_tree(seed: int, columns: int = 12, records: int = 20_000) -> Coded:
+    """Return columns of 10 to 60 labels, the k-th with probability in proportion to 1 / k^1.3, so that most are rare.
+
+    Half of the labels of a column are a function of the label of one column before it. Planted: the edges of that tree.
+    """
+    rng = _generator("skewed tree", seed)
+    sizes, planted = rng.integers(10, 61, columns), list[Clique]()
+    codes = np.zeros((records, columns), dtype=np.uint8)
+    for place, size in enumerate(sizes):
+        frequent = 1 / np.arange(1, size + 1) ** 1.3
+        codes[:, place] = rng.choice(size, size=records, p=frequent / frequent.sum())
+        if place:
+            above = int(rng.integers(place))
+            follows = rng.random(records) < 0.5
+            codes[follows, place] = rng.integers(0, size, sizes[above])[codes[follows, above]]
+            planted.append((f"x{above}", f"x{place}"))
+    domain = Domain.from_sizes({f"x{place}": int(size) for place, size in enumerate(sizes)})
+    return Coded(domain=domain, codes=codes, planted=tuple(planted))
+
+
+def blocks(seed: int, count: int = 6, each: int = 4, records: int = 10_000, labels: int = 3) -> Coded:
+    """Return independent blocks of columns; in a block every column copies a hidden one, more or less often.
+
+    Planted: the blocks.
+    """
+    rng = _generator("blocks", seed)
+    columns = count * each
+    hidden = np.repeat(rng.integers(labels, size=(records, count)), each, axis=1)
+    own = rng.integers(labels, size=(records, columns))
+    codes = np.where(rng.random((records, columns)) < rng.uniform(0.4, 0.9, columns), hidden, own).astype(np.uint8)
+    names = [f"x{place}" for place in range(columns)]
+    planted = tuple(tuple(names[place : place + each]) for place in range(0, columns, each))
+    return Coded(domain=Domain.from_sizes(dict.fromkeys(names, labels)), codes=codes, planted=planted)
 
 
 def _generator(name: str, seed: int) -> np.random.Generator:
@@ -211,7 +251,12 @@ SOURCES: Mapping[str, Source] = {
     "mixed14": Source(lambda folder, seed: wide(14, 30_000, 100 + seed)),
     "dense30": Source(lambda folder, seed: factor(seed)),
     "wide120": Source(lambda folder, seed: planted_graph(seed)),
+    "skewed12": Source(lambda folder, seed: skewed_tree(seed)),
+    "blocks24": Source(lambda folder, seed: blocks(seed)),
     "small9": Source(lambda folder, seed: few(seed), epsilons=("0.5", "1", "2")),
+    "free12": Source(lambda folder, seed: few(seed, 12, 500, 4, 0.0, "free"), epsilons=("0.2", "0.5", "2", "5")),
+    "copies6": Source(lambda folder, seed: few(seed, 6, 200, 3, 0.9, "copies"), epsilons=("0.2", "0.5", "2", "5")),
+    "chain15": Source(lambda folder, seed: few(seed, 15, 1000, 2, 0.6, "chain"), epsilons=("0.2", "0.5", "2", "5")),
     "lfs": Source(lambda folder, seed: coded_csv(Path(os.environ[LFS])), file=LFS),
 }
 

@@ -20,7 +20,9 @@ MADE_UP = {
     "mixed14": SOURCES["mixed14"].read,
     "dense30": lambda folder, seed: tables.factor(seed, records=2_000),
     "wide120": lambda folder, seed: tables.planted_graph(seed, records=2_000),
-    "small9": SOURCES["small9"].read,
+    "skewed12": SOURCES["skewed12"].read,
+    "blocks24": SOURCES["blocks24"].read,
+    **{name: SOURCES[name].read for name in ("small9", "free12", "copies6", "chain15")},
     "network": lambda folder, seed: tables.drawn(folder, MADE, seed),
 }
 
@@ -157,3 +159,40 @@ def test_real_tables_are_read_once_they_are_there(tmp_path, monkeypatch):
     monkeypatch.setenv("DPGM_LFS", str(tmp_path / "survey.csv"))
     assert SOURCES["lfs"].missing(tmp_path) is None
     assert SOURCES["lfs"].read(tmp_path, 0).codes.tolist() == [[0, 1], [1, 0]]
+
+
+def test_the_other_small_tables_are_independent_alike_or_a_chain(tmp_path):
+    """Agreement of neighbours beyond chance, of what is possible: none, nine in ten, six in ten."""
+    for name, (shape, strength) in {
+        "free12": ((500, 12), 0.0), "copies6": ((200, 6), 0.9), "chain15": ((1000, 15), 0.6)
+    }.items():  # fmt: skip
+        beyond = []
+        for seed in range(5):
+            table = SOURCES[name].read(tmp_path, seed)
+            assert table.codes.shape == shape and bool(table.planted) == bool(strength)
+            for pair in itertools.pairwise(table.domain.names):
+                chance = shares(table, pair[:1]) @ shares(table, pair[1:])
+                beyond.append((np.trace(shares(table, pair)) - chance) / (1 - chance))
+        assert np.mean(beyond) == pytest.approx(strength, abs=0.05)
+
+
+def test_a_skewed_tree_has_rare_labels_and_tells_each_column_by_its_parent():
+    """Every column but the first has one parent; most labels are those of fewer than one record in fifty."""
+    table = tables.skewed_tree(1)
+    names = table.domain.names
+    assert [name for _, name in table.planted] == list(names[1:])
+    assert np.mean(np.concatenate([shares(table, (name,)) for name in names]) < 0.02) > 0.5
+    for above, name in table.planted:
+        assert told(table, name, [above]) > shares(table, (name,)).max() + 0.02
+
+
+def test_blocks_are_independent_of_one_another():
+    """Columns of a block agree more than by chance, those of two blocks do not."""
+    table = tables.blocks(1)
+    block = {name: number for number, names in enumerate(table.planted) for name in names}
+    assert sorted(map(len, table.planted)) == [4] * 6
+    beyond = {True: [], False: []}
+    for pair in itertools.combinations(table.domain.names, 2):
+        chance = shares(table, pair[:1]) @ shares(table, pair[1:])
+        beyond[block[pair[0]] == block[pair[1]]].append(np.trace(shares(table, pair)) - chance)
+    assert min(beyond[True]) > 0.08 and max(map(abs, beyond[False])) < 0.03

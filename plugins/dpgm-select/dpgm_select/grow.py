@@ -83,9 +83,10 @@ _ALONE, _ALONE_AT_MOST, _ALONE_ERROR = 0.15, 0.35, 0.01
 #: they have enough.
 _CHOICE, _FOREST, _FOREST_AT_MOST, _FOREST_NOISE = 0.05, 0.12, 0.3, 0.1
 #: Noise of a table of the forest, part of the records, beyond which pairs are left alone, and from which their mean
-#: distance from independence is tested; for which part of the budget; what that must be beside the table's noise, and
-#: beside its own in standard deviations; and from where the noise of the attributes themselves is taken off it.
-_HOPELESS, _DOUBTFUL, _TEST, _TEST_GAIN, _TEST_DEVIATIONS, _LOUD = 2.0, 0.15, 0.02, 0.3, 2.0, 0.6
+#: distance from independence is tested; for which part of the budget; what that must be beyond chance, beside the
+#: table's noise; and by how many standard deviations of its own noise it must exceed chance: 2 are a false alarm of
+#: probability .023 for independent columns.
+_HOPELESS, _DOUBTFUL, _TEST, _TEST_GAIN, _TEST_DEVIATIONS = 2.0, 0.35, 0.02, 0.3, 2.0
 #: Latent classes: the learner; the most cells of all pairs; the budget of the mean distance, at most, and its noise,
 #: part of the records, at which it has enough; what it must be beside the dependence of the forest's pairs; and beside
 #: the records where all pairs have much noise.
@@ -218,16 +219,18 @@ def _foretell(workload: Workload, budget: Budget, terms: Terms, records: float |
     pairs, edges = larger_candidates(workload, 2), count_edges(workload)
     sizes = workload.domain.sizes
     cells = [math.prod(sizes[name] for name in pair) for pair in pairs]
-    noise = _typical(cells) * absolute(share_of(budget, 0.5 / edges), terms, workload) / records
-    if noise <= _LOUD:
+    each = absolute(share_of(budget, 0.5 / edges), terms, workload) / records
+    noise = _typical(cells) * each
+    if noise <= _DOUBTFUL:
         return []
-    factor = noise / _LOUD
+    factor = noise / _DOUBTFUL
     columns = math.floor(edges / factor**2)
     enough = f"or at most {columns + 1} columns" if columns else "or columns of fewer labels"
     lead = (
         "at this budget only single columns can be told"
-        if noise > _HOPELESS
-        else "at this budget pairs can be told only if most depend strongly, and else single columns alone are measured"
+        if min(4, *cells) * each > _HOPELESS  # even if rare labels are merged until two are left
+        else "at this budget pairs can be told only if most depend strongly or have few labels that are not rare, and "
+        "else single columns alone are measured"
     )
     return [f"{lead}: pairs need about {factor:.2g} times the epsilon, {enough}"]
 
@@ -395,34 +398,58 @@ class _Growing:
         if not self.pairs:
             self.notes.insert(0, f"{_ALONE_NOTE}: no two have more than one label that is not rare")
             return True
-        edges = count_edges(self.workload)
-        noise = _typical([self.cells(pair) for pair in self.pairs]) * self.noise(0.5 / edges)
-        gain, enough = math.inf, _TEST_GAIN * noise
-        if _DOUBTFUL * self.records < noise <= _HOPELESS * self.records:
-            told = predict_tables(self.fit, self.pairs)
-            scores = score_candidates(self.session, self.pairs, told, self.records)
-            mean = self.session.score(scores, share_of(self.whole, _TEST), mean=True)
-            by_chance = self._sampling(told) ** 2
-            if noise > _LOUD * self.records:
-                by_chance += self._noise_of_alone() ** 2
-            gain = math.sqrt(max(0.0, float(mean.values[0]) ** 2 - by_chance))
-            enough = max(enough, _TEST_DEVIATIONS * mean.deviation)
-        if noise <= _HOPELESS * self.records and gain >= enough:
+        cells = [math.prod(sizes[name] for name in pair) for pair in self.pairs]
+        noise = _typical(cells) * self.noise(0.5 / count_edges(self.workload)) / self.records
+        if noise <= _DOUBTFUL or (noise <= _HOPELESS and self._pairs_stand_out(noise)):
             return False
         self.notes.insert(
             0, f"{_ALONE_NOTE}: at this budget the noise in tables of two is greater than what they could show"
         )
         return True
 
-    def _sampling(self, told: Mapping[Clique, FloatArray]) -> float:
-        """Return the mean distance of the pairs' tables by sampling alone, records."""
-        sums = [np.sqrt(self.records * told[pair] * (1 - told[pair])).sum() for pair in self.pairs]
-        return _MEAN_NORMAL * float(np.mean(sums))
+    def _pairs_stand_out(self, noise: float) -> bool:
+        """Whether the mean distance of the pairs from independence, one noisy number, is more than chance and noise.
 
-    def _noise_of_alone(self) -> float:
-        """Return the mean distance of the pairs' tables by the noise of their attributes' tables, records."""
-        own = {one[0]: self.cells(one) * self.noise(self.had[one]) for one in self.alone}
-        return float(np.mean([math.hypot(*(own[name] for name in pair)) for pair in self.pairs]))
+        noise: of a table of two, part of the records. Where columns that copy one another could not pass either,
+        nothing is spent.
+        """
+        sizes, told = self.session.domain.sizes, predict_tables(self.fit, self.pairs)
+        weights = [float(self.workload.weight(pair)) for pair in self.pairs]
+        chance, test = self._distance_by_chance(told), share_of(self.whole, _TEST)
+        deviation = TableDistance.move(self.session.terms) / math.sqrt(2 * float(test.rho))
+        enough = max(chance + _TEST_DEVIATIONS * deviation, math.hypot(chance, _TEST_GAIN * noise * self.records))
+        copies = [2 * self.records * (1 - 1 / min(map(sizes.__getitem__, pair))) for pair in self.pairs]
+        if enough > np.average(copies, weights=weights):
+            return False
+        scores = score_candidates(self.session, self.pairs, told, self.records)
+        return float(self.session.score(scores, test, mean=True).values[0]) >= enough
+
+    def _distance_by_chance(self, told: Mapping[Clique, FloatArray]) -> float:
+        """Return the mean distance of the pairs' tables from a right model by sampling and by the noise of their
+        attributes' tables, records."""
+        weights = [float(self.workload.weight(pair)) for pair in self.pairs]
+        sampling = [_MEAN_NORMAL * np.sqrt(self.records * told[pair] * (1 - told[pair])).sum() for pair in self.pairs]
+        own = self._errors_alone()
+        alone = [math.hypot(*(own[name] for name in pair)) for pair in self.pairs]
+        return math.hypot(np.average(sampling, weights=weights), np.average(alone, weights=weights))
+
+    def _errors_alone(self) -> dict[str, float]:
+        """Return the expected distance of each attribute from the model, records.
+
+        A learner shrinks noisy counts, so it is that of the best linear estimate: the noise v of a cell becomes
+        v s / (v + s), where s, the variance of the true counts, is that of the noisy ones less v. Where it seems to be
+        less than that of the attributes on average, it is taken for that: what is 0 by chance is no error of 0.
+        """
+        pooled = self.session.pooled()
+        alone = {clique[0]: place for place, clique in enumerate(pooled.structure.cliques) if len(clique) == 1}
+        tables = [pooled.tables.group(place).reshape(-1) for place in alone.values()]
+        variances = pooled.variances[list(alone.values())]
+        noisy = np.array([counts.var(ddof=min(1, counts.size - 1)) for counts in tables])
+        spread = np.maximum(noisy - variances, 0.0)
+        spread = np.maximum(spread, spread.mean())
+        cell = np.sqrt(variances * spread / (variances + spread))
+        sizes = np.array([counts.size for counts in tables])
+        return dict(zip(alone, (_MEAN_NORMAL * sizes * cell).tolist(), strict=True))
 
     def join_forest(self) -> None:
         """Choose the edges of a spanning forest on the model of single attributes, and measure them."""
@@ -460,7 +487,7 @@ class _Growing:
         part = min(_MEAN, move**2 / (2 * float(self.whole.rho)))
         scores = score_candidates(self.session, self.pairs, told, self.records)
         mean = self.session.score(scores, share_of(self.whole, part), mean=True)
-        by_chance = math.hypot(self._sampling(told), self._noise_of_alone())
+        by_chance = self._distance_by_chance(told)
         apart = math.sqrt(max(0.0, float(mean.values[0]) ** 2 - by_chance**2)) - _TEST_DEVIATIONS * mean.deviation
         depends = [np.abs(told[pair] - np.outer(told[pair[:1]], told[pair[1:]])).sum() for pair in tree]
         beside, whole = self.records * float(np.mean(depends)), sum(map(self.pull, self.pairs))

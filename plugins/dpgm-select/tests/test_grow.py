@@ -105,6 +105,54 @@ def test_where_pairs_are_lost_in_noise_everything_goes_to_single_columns() -> No
     assert not any("single columns" in note for note in Grow().plan(workload, budget.zcdp_within(), TERMS).notes)
 
 
+def few(seed: int, strength: float, records: int, columns: int, labels: int) -> np.ndarray:
+    """Columns of uneven labels, each of which copies the one before it this often."""
+    rng = np.random.default_rng(seed)
+    codes = np.column_stack(
+        [rng.choice(labels, size=records, p=rng.dirichlet(np.full(labels, 3.0))) for _ in range(columns)]
+    )
+    for place in range(1, columns):
+        codes[:, place] = np.where(rng.random(records) < strength, codes[:, place - 1], codes[:, place])
+    return codes
+
+
+def is_tested_is_alone(codes: np.ndarray, labels: int, epsilon: str, seed: int) -> tuple[bool, bool]:
+    """Whether the mean distance of pairs was paid for, and whether single columns alone were measured."""
+    budget = dpgm.Budget.approx(epsilon, "1e-9")
+    release, _ = select(codes, [labels] * codes.shape[1], budget, order=2, seed=seed)
+    tested = any(isinstance(step, dpgm.NoisyScores) and step.groups is not None for step in release.steps)
+    return tested, all(len(clique) == 1 for clique in release.structure.cliques)
+
+
+@pytest.mark.sampled(2)
+def test_independent_columns_seldom_pass_for_dependent_ones() -> None:
+    """80 tables of 300 rows and 9 columns, at the noise at which pairs are tested. With a false alarm in one of fifty,
+    more than 6 in 80 have probability .001; most tables of columns that copy one another pass if they are tested."""
+    found = [is_tested_is_alone(few(seed, 0.0, 300, 9, 3), 3, "0.5", seed) for seed in range(80)]
+    assert sum(tested for tested, _ in found) > 40
+    assert sum(tested and not alone for tested, alone in found) <= 6
+    strong = [is_tested_is_alone(few(seed, 0.9, 300, 9, 3), 3, "0.5", seed) for seed in range(12)]
+    assert 0 < sum(tested for tested, _ in strong) < 2 * sum(tested and not alone for tested, alone in strong)
+
+
+def test_a_test_that_nothing_could_pass_costs_nothing() -> None:
+    """Two labels, and noise by which even columns that are all the same would not stand out."""
+    copies = np.repeat(np.random.default_rng(1).integers(2, size=(300, 1)), 9, axis=1)
+    assert is_tested_is_alone(copies, 2, "0.2", 1) == (False, True)
+    assert is_tested_is_alone(copies, 2, "0.6", 1) == (True, False)
+
+
+@pytest.mark.sampled(2)
+def test_labels_that_are_rare_do_not_count_as_noise_of_pairs() -> None:
+    """Fifteen labels, of which two are frequent: with all of them a pair's noise would be above the records."""
+    codes = few(4, 0.8, 3000, 8, 2)
+    rng = np.random.default_rng(5)
+    codes = np.where(rng.random(codes.shape) < 0.02, rng.integers(2, 15, codes.shape), codes)
+    release, selection = select(codes, [15] * 8, dpgm.Budget.approx("0.15", "1e-9"))
+    assert any(len(clique) == 2 for clique in release.structure.cliques)
+    assert selection.notes[0].startswith("codes rarer than")
+
+
 def test_noise_that_lasts_falls_with_the_interactions_that_tell_it() -> None:
     """From all of it for one interaction to three tenths."""
     lasting = [lasting_noise(count) for count in range(1, 300)]
@@ -171,11 +219,11 @@ def test_a_gain_that_others_explain_is_not_counted_again() -> None:
 
 
 def test_choices_cost_no_more_than_the_plan_says() -> None:
-    """Twelve columns of six labels, whose pairs are doubtful: all looks and the test of pairs are choices."""
+    """Twelve columns of nine labels, whose pairs are doubtful: all looks and the test of pairs are choices."""
     rng = np.random.default_rng(1)
-    source = rng.integers(6, size=3000)
-    codes = np.column_stack([np.where(rng.random(3000) < 0.7, source, rng.integers(6, size=3000)) for _ in range(12)])
-    release, _ = select(codes, [6] * 12, dpgm.Budget.approx("1.5", "1e-9"), seed=4)
+    source = rng.integers(9, size=3000)
+    codes = np.column_stack([np.where(rng.random(3000) < 0.7, source, rng.integers(9, size=3000)) for _ in range(12)])
+    release, _ = select(codes, [9] * 12, dpgm.Budget.approx("1.3", "1e-9"), seed=4)
     assert release.session is not None
     planned = Grow(classes=False).plan(release.session.workload, release.session.budget, TERMS).shares
     most = dpgm.Budget.sum(share for what, share in planned.items() if what.startswith(("choosing", "asking")))
