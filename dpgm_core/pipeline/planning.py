@@ -123,6 +123,8 @@ class Plan:
         Attributes in no table and determined by no map, of which a model will know nothing.
     contrasts
         Whether the tables stand for sums of products, one each.
+    condition
+        What the guarantee would be conditional on, if on anything; see `Terms.condition_for`.
     learner_memory, learner_seconds
         Of one fit, bytes of the whole process and CPU seconds; None without a learner's estimate.
     """
@@ -140,6 +142,7 @@ class Plan:
     unsafe: str | None = None
     unmeasured: tuple[str, ...] = ()
     contrasts: bool = False
+    condition: str | None = None
     learner_memory: int | None = None
     learner_seconds: float | None = None
 
@@ -161,7 +164,7 @@ class Plan:
         header = ["clique", "cells", "noise", "error of a probability"]
         rows = ((listed(one.clique, 8), one.cells, one.noise, one.relative or "") for one in self.tables)
         notes = first(["notes"], ([clipped(note, 400)] for note in self.notes), len(self.notes))
-        stamps = (*flaws(unsafe=[self.unsafe], private=True), *filter(None, [self.terms.condition]))
+        stamps = (*flaws(unsafe=[self.unsafe], private=True), *filter(None, [self.condition]))
         return card("Plan", facts, notes, first(header, rows, len(self.tables)), flaws=stamps)
 
     def to_dict(self) -> dict[str, Any]:
@@ -182,7 +185,7 @@ class Plan:
             "contrasts": self.contrasts,
             "learner_memory": self.learner_memory,
             "learner_seconds": self.learner_seconds,
-            "conditions": [] if self.terms.condition is None else [self.terms.condition],
+            "conditions": [] if self.condition is None else [self.condition],
             "contributions": self.terms.to_dict()["contributions"],
         }
 
@@ -214,6 +217,8 @@ def make_plan(
     note = _contrasts_note(measurement, measure(mechanism, tables, terms, left)) if measurement.contrasts else None
     tables = measurement.structure
     holdout = None if own is None else measure(mechanism, chosen_pairs(structure, default_rng(0)), terms, own)
+    released = [measurement] if holdout is None else [measurement, holdout]
+    cost = Budget.sum(one.cost for one in released)
     noise, weighted = measurement.noise, terms.contributions
     # What one unit of a table is in records, after it was brought to m_g N (see `equalize_totals`).
     tied = np.asarray(tables.multiplicities, np.float64)
@@ -227,7 +232,7 @@ def make_plan(
         terms=terms,
         sensitivity=terms.sensitivity(tables, contrasts=measurement.contrasts),
         asked=budget,
-        cost=measurement.cost if holdout is None else measurement.cost + holdout.cost,
+        cost=cost,
         scale=max(one.event.scale for one in noise),
         tables=_table_errors(tables, deviations, per_cell.tolist(), dag, records),
         seconds_per_inference=seconds,
@@ -247,6 +252,7 @@ def make_plan(
         unsafe=measurement.unsafe,
         unmeasured=tables.untold,
         contrasts=measurement.contrasts,
+        condition=terms.condition_for({cost.kind: max(one.exchange_factor(cost.kind, terms) for one in released)}),
     )
 
 

@@ -52,7 +52,7 @@ from dpgm_core.privacy.ledger_file import (
     write_new,
 )
 from dpgm_core.privacy.sensitivity import Neighbours
-from dpgm_core.privacy.terms import PUBLIC_N, Terms, default_unit, exchange_budget
+from dpgm_core.privacy.terms import PUBLIC_N, Terms, change_factor, default_unit, grow_budget
 
 __all__ = ["Ledger", "LedgerEntry", "LedgerTerms"]
 
@@ -400,7 +400,8 @@ def _remarks(terms: LedgerTerms, entries: tuple[LedgerEntry, ...]) -> list[str]:
         )
     if PUBLIC_N in counted and terms.neighbours is Neighbours.ADD_REMOVE:
         # A ledger does not know what was released, so this is the bound for every kind of query.
-        worth = exchange_budget(terms.total(entry.cost for entry in entries), tables_alone=False)
+        total = terms.total(entry.cost for entry in entries)
+        worth = grow_budget(total, change_factor(total.kind, 1, 1))
         lines.append(
             f"{PUBLIC_N}: no charge hides whether a person is in the data; between data sets of equal N that differ in "
             + ("one person nothing is bounded." if worth is None else f"one person all charges cost at most {worth}.")

@@ -28,7 +28,8 @@ from dpgm_core.privacy.mechanism import (
     event_of,
     parts_of,
 )
-from dpgm_core.privacy.terms import Terms
+from dpgm_core.privacy.sensitivity import ClippedScore
+from dpgm_core.privacy.terms import Terms, change_factor
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
@@ -127,6 +128,14 @@ class Measurement:
         """Why the guarantee does not hold to the letter (textbook noise), if so."""
         reasons = {one.noise.unsafe for one in self.calibrations if one.noise.unsafe is not None}
         return "; ".join(sorted(reasons)) or None
+
+    def exchange_factor(self, kind: BudgetKind, terms: Terms, clip: ClippedScore | None = None) -> Fraction:
+        """Return by what factor exchanging one person's data costs more than adding one, of a cost of this kind."""
+        if kind == "approx":
+            return change_factor(kind, 1, 1)
+        groups = range(len(self.structure.groups))
+        alike = [self.structure] if len(self.calibrations) == 1 else [self.structure.only(group) for group in groups]
+        return terms.exchange_factor(kind, alike, clip, contrasts=self.contrasts)
 
     def table_by_table(self) -> Measurement:
         """Return the same measurement with each table's noise drawn by itself: a seed gives a table the same noise.

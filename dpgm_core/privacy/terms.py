@@ -22,12 +22,13 @@ __all__ = [
     "TotalPolicy",
     "UNSAFE",
     "best_guess",
+    "change_factor",
     "charge_conditions",
     "default_unit",
     "flaws",
+    "grow_budget",
+    "grow_text",
     "odds_factor",
-    "exchange_budget",
-    "group_budget",
     "public_domain",
 ]
 
@@ -262,17 +263,15 @@ class Terms:
         >>> Terms(neighbours="add-remove", total="public").condition
         'CONDITIONAL ON PUBLIC N (it does not hide whether ...at most 2 epsilon, 4 rho or (2 epsilon, (1 + ...'
         """
-        return self.condition_for("pure", "zcdp", "approx")
+        return self.condition_for({kind: change_factor(kind, 1, 1) for kind in (*_UNITS, _STEPWISE)})
 
-    def condition_for(self, *kinds: BudgetKind, tables_alone: bool = False) -> str | None:
-        """Return what a guarantee of these kinds of budget is conditional on; None if on nothing.
+    def condition_for(self, factors: Mapping[BudgetKind, Fraction]) -> str | None:
+        """Return what a guarantee is conditional on; None if on nothing.
 
         Parameters
         ----------
-        *kinds : {"pure", "zcdp", "approx"}
-            The kinds of budget.
-        tables_alone : bool
-            Whether everything released is noisy tables of counts; see `dpgm_core.privacy.terms.exchange_budget`.
+        factors : mapping from kind of budget to Fraction
+            By what factor exchanging the data of one person costs more than adding one; see `exchange_factor`.
 
         Returns
         -------
@@ -281,17 +280,16 @@ class Terms:
 
         Examples
         --------
-        >>> Terms(neighbours="add-remove", total="public").condition_for("zcdp", tables_alone=True)
-        'CONDITIONAL ON PUBLIC N (it does not hide whether ...the loss is at most 2 rho)'
+        >>> Terms(neighbours="add-remove", total="public").condition_for({"zcdp": Fraction(8, 3)})
+        'CONDITIONAL ON PUBLIC N (it does not hide whether ...the loss is at most 8/3 rho)'
         """
         if self.total_policy != "public" or self.covers_total:
             return None
         hidden = "how many rows a person has"
         if self.neighbours is Neighbours.ADD_REMOVE:
-            loss = exchange_text(kinds, tables_alone=tables_alone)
             hidden = (
                 "whether a person is in the data; between data sets of equal N that differ in one person the loss is "
-                f"at most {loss}"
+                f"at most {_either([grow_text(kind, factor) for kind, factor in factors.items()])}"
             )
         return f"{PUBLIC_N.upper()} (it does not hide {hidden})"
 
@@ -367,6 +365,51 @@ class Terms:
         """
         return evolve(self, neighbours=Neighbours.ADD_REMOVE).sensitivity(structure, clip)
 
+    def exchange_factor(
+        self,
+        kind: BudgetKind,
+        structures: Iterable[Structure],
+        clip: ClippedScore | None = None,
+        *,
+        contrasts: bool = False,
+    ) -> Fraction:
+        """Return by what factor exchanging the data of one person costs more than adding one, under noise.
+
+        Parameters
+        ----------
+        kind : {"pure", "zcdp"}
+            The kind of the cost.
+        structures : iterable of Structure
+            The tables that share a noise, for each noise.
+        clip, contrasts
+            As in `sensitivity`.
+
+        Returns
+        -------
+        Fraction
+            At least 1.
+
+        Notes
+        -----
+        The largest ratio of the norms of `sensitivity`; docs/proofs.md has the claim.
+
+        Examples
+        --------
+        >>> from dpgm_core.domain.domain import Domain
+        >>> clique = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b",), ("a", "b")])
+        >>> terms = Terms(neighbours="add-remove")
+        >>> print(terms.exchange_factor("zcdp", [clique]), terms.exchange_factor("zcdp", [clique], contrasts=True))
+        2 8/3
+        """
+        norm, factor = "l2_squared" if _UNITS[kind][1] else "l1", Fraction(1)
+        for one in structures:
+            added, exchanged = (
+                getattr(evolve(self, neighbours=relation).sensitivity(one, clip, contrasts=contrasts), norm)
+                for relation in (Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE)
+            )
+            factor = max(factor, Fraction(exchanged, max(added, 1)))
+        return factor
+
     def sentence(self, structure: Origin = "named", domain: str = "the domain") -> str:
         """Return the middle of every guarantee: relation, unit, and what is assumed public.
 
@@ -414,17 +457,14 @@ def charge_conditions(terms: Terms, *, unsafe: str | None, private: bool) -> tup
 # * sqrt(rho / 2) and sqrt(1 - e^-rho) under rho-zCDP: KL(P || Q) <= rho, as the Renyi divergences of order above 1 are
 #   at most that times the order and KL is their limit; then Pinsker's inequality, and Bretagnolle and Huber's.
 #
-# A group of k persons changes one after the other: epsilons times k and deltas times sum of e^(i epsilon), i < k (Dwork
-# and Roth 2014, Theorem 2.2 and its proof); rho times k^2 (Bun and Steinke 2016, Proposition 1.9).
-#
-# To exchange the data of one person is to remove one person and to add another, so it costs what a group of two costs
-# under add-remove. Under zCDP tables alone cost less, twice the rho. Proof. The person moves the tables by a vector u
-# of whole numbers before the exchange and by v after it, neither of them negative, so that no cell moves by more than
-# the larger of u_i and v_i. Noise of one cell does not depend on the others, so Renyi divergences of cells add up. That
-# of a cell grows with its shift, as the noise is symmetric and log-concave: the best test of P against P + s is a
-# threshold, and its power grows with s. So the divergence of the exchange is at most that of u and that of v together,
-# each of which is at most rho times its order. Contrasts, scores, gradients and ranks have entries of both signs: there
-# u = -v has four times the divergence of u under Gaussian noise.
+# A larger change than between neighbours. Let the rows of one person be added a times and taken away b times; they may
+# be other rows each time. An exchange under add-remove is (1, 1), a group of k units (k, 0), and docs/proofs.md has the
+# changes of rows without a key. Each step is one between neighbours, so a + b of them cost epsilons times k = a + b and
+# deltas times sum of e^(i epsilon), i < k (Dwork and Roth 2014, Theorem 2.2 and its proof), and rho times k^2 (Bun and
+# Steinke 2016, Proposition 1.9). Of noisy tables alone the rho is a^2 + b^2 times as large: vectors u and v of entries
+# that are not negative have |u - v|^2 <= |u|^2 + |v|^2, and the rho of noise grows with the squared L2 norm of a shift:
+# it is that over 2 scale^2 for Gaussian noise, and at most that for Laplace noise, which is charged as L1^2 / (2
+# scale^2), no less. Under replace-one a step is (1, 1) itself, and the factors are divided by its own.
 
 #: Beyond this e^epsilon is beyond all experience, and of a double.
 _MAX_EPSILON = 700.0
@@ -460,79 +500,100 @@ def best_guess(budget: Budget) -> float:
     return min(1.0, math.nextafter(probability, math.inf))
 
 
-def group_budget(budget: Budget, size: int) -> Budget | None:
-    """Return what the budget is worth to `size` units together, such as a family; None where that bounds nothing.
-
-    >>> print(group_budget(Budget.pure("0.5"), 3), group_budget(Budget.approx(9, "0.1"), 2))
-    epsilon = 1.5 None
-    """
-    whole("the size of a group", size, least=1)
-    if budget.kind == "zcdp":
-        return Budget("zcdp", rho=budget.rho * size**2)
-    if budget.kind == "pure":
-        return Budget("pure", epsilon=budget.epsilon * size)
-    if (size - 1) * budget.epsilon > _MAX_EPSILON:
-        return None
-    # e^0 is exact; the others are rounded up.
-    steps = 1 + sum(math.nextafter(math.exp(number * budget.epsilon), math.inf) for number in range(1, size))
-    delta = budget.delta * Fraction(steps)
-    return Budget("approx", epsilon=budget.epsilon * size, delta=delta) if delta < 1 else None
+#: Of the kinds of budget that are one number: its unit, and whether it grows with the square of a shift.
+_UNITS: Mapping[BudgetKind, tuple[str, bool]] = {"pure": ("epsilon", False), "zcdp": ("rho", True)}
+#: The kind that grows step by step between neighbours.
+_STEPWISE: BudgetKind = "approx"
 
 
-def exchange_budget(budget: Budget, *, tables_alone: bool) -> Budget | None:
-    """Return what exchanging the data of one person costs where `budget` bounds adding or removing one.
+def change_factor(
+    kind: BudgetKind,
+    added: int,
+    removed: int = 0,
+    *,
+    tables_alone: bool = False,
+    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+) -> Fraction:
+    """Return by what factor a loss grows between data sets that differ by more than neighbours do.
 
     Parameters
     ----------
-    budget : Budget
-        The loss under add-remove neighbours.
+    kind : {"pure", "zcdp", "approx"}
+        The kind of the loss; of "approx" the number of steps between neighbours.
+    added, removed : int
+        How many times the rows of one person are added and taken away: (1, 1) is an exchange, (k, 0) a group of k.
     tables_alone : bool
         Whether everything released is noisy tables of counts, and no contrast, score, choice or gradient.
+    neighbours : Neighbours
+        The relation that the budget is stated for.
 
     Returns
     -------
-    Budget or None
-        The loss between two data sets that differ in the data of one person; None where nothing is bounded.
+    Fraction
+        For `grow_budget` and `grow_text`.
 
     Notes
     -----
-    See the claim of the module. `exchange_text` says the same in words.
+    See the claim of the module.
 
     Examples
     --------
-    >>> rho = Budget.zcdp("0.5")
-    >>> print(exchange_budget(rho, tables_alone=True), "|", exchange_budget(rho, tables_alone=False))
-    rho = 1 (zCDP) | rho = 2 (zCDP)
+    >>> [int(change_factor("zcdp", 1, 1, tables_alone=tables)) for tables in (True, False)]
+    [2, 4]
     """
-    if budget.kind == "zcdp" and tables_alone:
-        return Budget("zcdp", rho=budget.rho * 2)
-    return group_budget(budget, 2)
+
+    def grown(added: int, removed: int) -> int:
+        if kind == _STEPWISE or not _UNITS[kind][1]:
+            return added + removed
+        return added**2 + removed**2 if tables_alone else (added + removed) ** 2
+
+    return Fraction(grown(added, removed), grown(1, 1) if neighbours is Neighbours.REPLACE_ONE else 1)
 
 
-def exchange_text(kinds: Iterable[BudgetKind], *, tables_alone: bool) -> str:
-    """Return in words what `exchange_budget` computes.
+def grow_budget(budget: Budget, factor: Fraction) -> Budget | None:
+    """Return a budget grown by a factor of `change_factor` or `Terms.exchange_factor`; None where nothing is bounded.
+
+    Examples
+    --------
+    >>> print(grow_budget(Budget.pure("0.5"), Fraction(3)), grow_budget(Budget.approx(9, "0.1"), Fraction(2)))
+    epsilon = 1.5 None
+    """
+    if budget.kind != _STEPWISE:
+        return budget * factor
+    steps = math.ceil(factor)
+    if (steps - 1) * budget.epsilon > _MAX_EPSILON:
+        return None
+    # e^0 is exact; the others are rounded up.
+    times = 1 + sum(math.nextafter(math.exp(number * budget.epsilon), math.inf) for number in range(1, steps))
+    delta = budget.delta * Fraction(times)
+    return Budget("approx", epsilon=budget.epsilon * steps, delta=delta) if delta < 1 else None
+
+
+def grow_text(kind: BudgetKind, factor: Fraction | str) -> str:
+    """Return in words what `grow_budget` computes, in terms of the epsilon, rho or (epsilon, delta) of a guarantee.
 
     Parameters
     ----------
-    kinds : iterable of {"pure", "zcdp", "approx"}
-        The kinds of budget to state the loss for.
-    tables_alone : bool
-        As in `exchange_budget`.
-
-    Returns
-    -------
-    str
-        The bounds, in terms of the epsilon, rho or (epsilon, delta) of the guarantee.
+    kind : {"pure", "zcdp", "approx"}
+        The kind of the budget.
+    factor : Fraction or str
+        The factor; a letter, such as "r", stands for a group of so many units.
 
     Examples
     --------
-    >>> exchange_text(["zcdp"], tables_alone=True), exchange_text(["pure", "zcdp"], tables_alone=False)
-    ('2 rho', '2 epsilon or 4 rho')
+    >>> grow_text("zcdp", Fraction(8, 3)), grow_text("zcdp", "r"), grow_text("approx", Fraction(2))
+    ('8/3 rho', 'r^2 rho', '(2 epsilon, (1 + e^epsilon) delta)')
     """
-    words = {
-        "pure": "2 epsilon",
-        "zcdp": "2 rho" if tables_alone else "4 rho",
-        "approx": "(2 epsilon, (1 + e^epsilon) delta)",
-    }
-    *most, last = [words[kind] for kind in kinds]
+    if kind != _STEPWISE:
+        unit, square = _UNITS[kind]
+        return f"{factor}^2 {unit}" if square and isinstance(factor, str) else f"{factor} {unit}"
+    if isinstance(factor, str):
+        return f"({factor} epsilon, delta (e^({factor} epsilon) - 1) / (e^epsilon - 1))"
+    steps = math.ceil(factor)
+    powers = ["1", "e^epsilon", *(f"e^({number} epsilon)" for number in range(2, steps))][:steps]
+    return f"({steps} epsilon, ({' + '.join(powers)}) delta)"
+
+
+def _either(words: Sequence[str]) -> str:
+    *most, last = words
     return f"{', '.join(most)} or {last}" if most else last

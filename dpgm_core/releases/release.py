@@ -24,7 +24,7 @@ from dpgm_core.privacy.contrasts import products
 from dpgm_core.privacy.measurement import Measurement
 from dpgm_core.privacy.mechanism import Calibration, Noise
 from dpgm_core.privacy.sensitivity import ClippedScore, Contributions, Neighbours
-from dpgm_core.privacy.terms import Origin, Terms, TotalPolicy, flaws, public_domain
+from dpgm_core.privacy.terms import Origin, Terms, TotalPolicy, change_factor, flaws, public_domain
 from dpgm_core.releases.calibrations import calibration_to
 from dpgm_core.releases.labels import Discovery
 from dpgm_core.releases.steps import Choice, Descent, NoisyScores, SessionTerms, Verdict, shortened
@@ -269,15 +269,30 @@ class NoisyTables:
 
     @property
     def tables_alone(self) -> bool:
-        """Whether it is noisy tables of counts and nothing else.
-
-        Not so of contrasts, of rounds that clip or sample, and of a session, whose steps can be choices: which steps it
-        takes may depend on what came out, so its guarantee is that of all the steps there could be.
-        """
+        """Whether it is noisy tables of counts and nothing else; see `exchange_factor`."""
         if self.published != (self,):
             return all(one.tables_alone for one in self.published)
-        plain = self.round is None or (self.round.clip is None and self.round.sampling_rate == 1)
-        return plain and self.session is None and not self.contrasts
+        return self._noise_alone and not self.contrasts and (self.round is None or self.round.clip is None)
+
+    @property
+    def _noise_alone(self) -> bool:
+        """Whether all of it is noise on one sum over all persons.
+
+        Not so of rounds that sample, and of a session, whose steps can be choices: which steps it takes may depend on
+        what came out, so its guarantee is that of all the steps there could be.
+        """
+        return self.session is None and (self.round is None or self.round.sampling_rate == 1)
+
+    def exchange_factor(self, kind: BudgetKind) -> Fraction:
+        """By what factor exchanging one person's data costs more than adding one, of a cost of this kind.
+
+        That of the sensitivities of what was measured, or the one of whatever could be released.
+        """
+        if self.published != (self,):
+            return max(one.exchange_factor(kind) for one in self.published)
+        if kind != self.cost.kind or not self._noise_alone:
+            return change_factor(kind, 1, 1)
+        return self.measurement.exchange_factor(kind, self.terms, None if self.round is None else self.round.clip)
 
     def conditions(self) -> list[str]:
         """What else a guarantee must say of this release: rounds, a session, contrasts, a stated cost, how N became
@@ -451,7 +466,7 @@ def condition_of(releases: Sequence[NoisyTables]) -> str | None:
         return None
     kinds = {one.cost.kind for one in releases} | {one.cost.kind for one in discoveries(releases)}
     kind: BudgetKind = kinds.pop() if len(kinds) == 1 else "approx"  # as `total_cost` composes them
-    return published[0].condition_for(kind, tables_alone=all(one.tables_alone for one in releases))
+    return published[0].condition_for({kind: max(one.exchange_factor(kind) for one in releases)})
 
 
 def discoveries(releases: Sequence[NoisyTables]) -> tuple[Discovery, ...]:

@@ -22,7 +22,7 @@ from dpgm_core.privacy.bins import (
 from dpgm_core.privacy.measurement import check_determined
 from dpgm_core.privacy.selection import probabilities
 from dpgm_core.privacy.sensitivity import Neighbours
-from dpgm_core.privacy.terms import exchange_budget
+from dpgm_core.privacy.terms import change_factor
 from tests.private_columns import private_bins, private_labels
 
 CELLS, H = 5, Fraction(1, 8)
@@ -99,9 +99,9 @@ def test_an_exchange_costs_what_a_guarantee_with_a_public_number_says(levels):
     exceeds twice the rho, which is what it costs of tables."""
     worst, spread = _losses("replace-one", levels)
     pure, zcdp = (_cost("add-remove", levels, kind) for kind in ("pure", "zcdp"))
-    assert worst <= float(exchange_budget(pure, tables_alone=False).epsilon) + 1e-12
-    assert spread <= float(exchange_budget(zcdp, tables_alone=False).rho) + 1e-12
-    assert levels > 1 or spread > float(exchange_budget(zcdp, tables_alone=True).rho)
+    assert worst <= float(pure.epsilon * change_factor("pure", 1, 1)) + 1e-12
+    assert spread <= float(zcdp.rho * change_factor("zcdp", 1, 1)) + 1e-12
+    assert levels > 1 or spread > float(zcdp.rho * change_factor("zcdp", 1, 1, tables_alone=True))
 
 
 def test_wrong_factors_would_be_found_out():

@@ -28,7 +28,7 @@ from dpgm_core.privacy.descent import (
     steepest,
 )
 from dpgm_core.privacy.selection import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, probabilities, table_length
-from dpgm_core.privacy.terms import exchange_budget
+from dpgm_core.privacy.terms import change_factor
 from tests.privacy.candidates import regressions
 
 ORDERS = (1.01, 2.0, 8.0, 64.0)
@@ -150,8 +150,8 @@ def test_an_exchange_costs_what_a_guarantee_with_a_public_number_says(budget):
     vertex = pair_gradients().regressions.zeros()
     vertex[:, -1] = 128
     made = pair_gradients(vertex, clip="0.3")
-    less = Budget.pure("0.6") if budget.kind == "pure" else exchange_budget(budget, tables_alone=True)
-    assert checks(made, budget, "replace-one", lambda cost: exchange_budget(cost, tables_alone=False), person=1)
+    less = Budget.pure("0.6") if budget.kind == "pure" else budget * change_factor("zcdp", 1, 1, tables_alone=True)
+    assert checks(made, budget, "replace-one", lambda cost: cost * change_factor(cost.kind, 1, 1), person=1)
     assert not checks(made, budget, "replace-one", lambda _: less, person=1)
 
 

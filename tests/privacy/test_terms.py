@@ -16,8 +16,9 @@ from dpgm_core.privacy.terms import (
     SEEDED,
     UNSAFE,
     best_guess,
+    change_factor,
     charge_conditions,
-    group_budget,
+    grow_budget,
     odds_factor,
     public_domain,
 )
@@ -204,17 +205,15 @@ def test_a_large_epsilon_is_told_as_no_limit():
     """Beyond what a double holds nothing is bounded, and nothing fails."""
     assert odds_factor(Budget.pure(10_000)) == math.inf
     assert best_guess(Budget.pure(10_000)) == 1.0
-    assert group_budget(Budget.approx(900, "1e-6"), 2) is None
+    assert grow_budget(Budget.approx(900, "1e-6"), Fraction(2)) is None
 
 
 def test_groups_pay_more_than_their_size_for_delta_and_rho():
     """Hand-computed: delta (1 + e^eps) of two, rho four times."""
-    two = group_budget(Budget.approx(1, "1e-6"), 2)
+    two = grow_budget(Budget.approx(1, "1e-6"), change_factor("approx", 2))
     assert two is not None
     assert float(two.delta) == pytest.approx(1e-6 * (1 + math.e), rel=1e-12)
     assert two.epsilon == 2
-    assert group_budget(Budget.zcdp("0.1"), 3) == Budget.zcdp(Fraction(9, 10))
+    assert grow_budget(Budget.zcdp("0.1"), change_factor("zcdp", 3)) == Budget.zcdp(Fraction(9, 10))
     for one in (Budget.pure("0.1"), Budget.approx("1.5", "1.1e-6"), Budget.zcdp("0.3")):
-        assert group_budget(one, 1) == one
-    with pytest.raises(BudgetError):
-        group_budget(Budget.pure(1), 0)
+        assert grow_budget(one, change_factor(one.kind, 1)) == one

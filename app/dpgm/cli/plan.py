@@ -68,7 +68,7 @@ def _print_release(spec: Path, run: Spec, planned: Plan, as_json: bool) -> None:
         facts = planned.to_dict()
         print_json({**facts, "notes": [*remarks, *facts["notes"]], "private": private})
         return
-    stamp(spec, (*flaws(unsafe=[planned.unsafe], private=private), *filter(None, [planned.terms.condition])))
+    stamp(spec, (*flaws(unsafe=[planned.unsafe], private=private), *filter(None, [planned.condition])))
     _print_plan(run, planned)
     _print_tables(planned)
 
@@ -172,13 +172,14 @@ def _print_ledger(run: Spec, cost: Budget) -> None:
 def _print_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float | None, as_json: bool) -> None:
     """Print what a selection would spend and measure."""
     from dpgm_core.pipeline.planning import delta_note
-    from dpgm_core.privacy.terms import flaws
+    from dpgm_core.privacy.terms import change_factor, flaws
 
     remarks = (*run.remarks, *_decimals_note(run))
     for note in filter(None, [*remarks, delta_note(run.budget, records), *planned.notes]):
         print_err(f"dpgm: {note}")
     private = run.seed is None
-    conditions = [] if run.terms.condition is None else [run.terms.condition]
+    condition = run.terms.condition_for({run.budget.kind: change_factor(run.budget.kind, 1, 1)})
+    conditions = [] if condition is None else [condition]
     workload = run.workload
     assert workload is not None  # the spec has one wherever it has select
     in_tables = {name for clique in workload.candidates for name in clique}

@@ -13,7 +13,7 @@ from dpgm_core.models.model import Model
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.sensitivity import Neighbours
-from dpgm_core.privacy.terms import TotalPolicy, exchange_budget, flaws
+from dpgm_core.privacy.terms import TotalPolicy, flaws, grow_budget
 from dpgm_core.releases.release import NoisyTables, condition_of
 from dpgm_core.releases.session import UNKNOWN
 from dpgm_core.releases.totals import counted
@@ -38,7 +38,7 @@ class Promised:
     alone; otherwise they differ in the values of one unit, which has as many rows in both if `by_rows`.
 
     A published exact number of records reveals whether a unit is there. Under add-remove the exchange of values is
-    still bounded. exchange: its loss under add-remove (`exchange_budget`); None under replace-one, whose budget bounds
+    still bounded. exchange: its loss under add-remove (`grow_budget`); None under replace-one, whose budget bounds
     it, and if nothing is bounded.
     """
 
@@ -94,7 +94,7 @@ class Material:
         by_rows = terms.person is not None and bool(self.conditions)
         if terms.neighbours is Neighbours.REPLACE_ONE:
             return Promised(budget=cost, presence=False, by_rows=by_rows)
-        exchange = exchange_budget(cost, tables_alone=all(one.tables_alone for one in self.releases))
+        exchange = grow_budget(cost, max(one.exchange_factor(cost.kind) for one in self.releases))
         presence = not self.conditions
         return Promised(budget=cost if presence else exchange, presence=presence, by_rows=by_rows, exchange=exchange)
 

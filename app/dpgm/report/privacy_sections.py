@@ -35,7 +35,7 @@ from dpgm_core.models.queries import quote_names
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.sensitivity import Neighbours
-from dpgm_core.privacy.terms import Terms, group_budget
+from dpgm_core.privacy.terms import Terms, change_factor, grow_budget, grow_text
 from dpgm_core.releases.release import NoisyTables, discoveries
 from dpgm_core.releases.session import bins_of, merges_of, sessions_of, step_facts
 
@@ -138,7 +138,7 @@ def _bound(cost: Budget) -> Html:
     if cost.kind == "zcdp":
         words = (
             "How far its probabilities under the two are apart is bounded on average: every Rényi divergence of order "
-            f"α is at most αρ, with {amounts(cost)} (zero-concentrated differential privacy, zCDP)."
+            f"α is at most αρ, with {_budget_text(cost)} (zero-concentrated differential privacy, zCDP)."
         )
         return join([words])
     factor = odds_text(Budget("pure", epsilon=cost.epsilon))
@@ -199,26 +199,42 @@ def _posterior(belief: float, epsilon: float) -> str:
 def _groups(terms: Terms, promised: Promised) -> Html:
     rows = []
     for size in _GROUP_SIZES:
-        worth = None if promised.budget is None else group_budget(promised.budget, size)
+        cost = promised.budget
+        worth = None if cost is None else grow_budget(cost, change_factor(cost.kind, size))
         rows.append(
             [f"{size}", "no bound", "no bound"]
             if worth is None
             else [f"{size}", _budget_text(worth), guess_text(worth)]
         )
     whose = "" if terms.person is not None else " A person with several rows is such a group too."
+    formula = "" if promised.budget is None else f", of r units {_in_letters(grow_text(promised.budget.kind, 'r'))}"
     words = (
         "The promise is about one unit at a time. Facts that several share, as a family does, are covered less: a "
-        f"group together has the weaker bound of this table.{whose}"
+        f"group together has the weaker bound of this table{formula}.{whose}"
     )
     caption = "Several units together"
     table = data_table(caption, ["units", "privacy loss", "guess right at most"], rows, number_columns={0, 1, 2})
     return join([Html("<h3>Families and other groups</h3>"), paragraph(words), table])
 
 
+def _in_letters(text: str) -> str:
+    """Return a text of `grow_text` in Greek letters."""
+    for word, letter in (
+        (" epsilon", "ε"),
+        ("epsilon", "ε"),
+        (" rho", "ρ"),
+        ("delta ", "δ"),
+        ("delta", "δ"),
+        ("^2", "²"),
+    ):
+        text = text.replace(word, letter)
+    return text
+
+
 def _budget_text(budget: Budget) -> str:
     if budget.kind == "approx":
         return f"ε = {rounded_up(budget.epsilon, 4)}, δ = {rounded_up(budget.delta)}"
-    return amounts(budget)
+    return f"ρ = {rounded_up(budget.rho, 6)}" if budget.kind == "zcdp" else f"ε = {rounded_up(budget.epsilon, 6)}"
 
 
 def _conditions(material: Material) -> Html:
@@ -264,9 +280,22 @@ def _not_covered(material: Material) -> Html:
     if any(one.terms.person is not None for one in material.releases):
         items.append(
             "Rows without a key for their person: they count together as one person, and somebody hidden among them is "
-            "protected less."
+            f"protected less{_without_a_key(material)}."
         )
     return join([Html("<h3>What is not covered</h3>"), listing(items)])
+
+
+def _without_a_key(material: Material) -> str:
+    """Return the loss of a person of whose rows some have no key: when they leave, others without one may count."""
+    cost, relation = material.model.cost, material.releases[0].terms.neighbours
+    if cost is None:
+        return ""
+    alone = all(one.tables_alone for one in material.releases)
+    removed = 1 if relation is Neighbours.ADD_REMOVE else 2
+    factor = change_factor(cost.kind, 2, removed, tables_alone=alone, neighbours=relation)
+    return (
+        f": a person with such rows, and others with the key, loses up to {_in_letters(grow_text(cost.kind, factor))}"
+    )
 
 
 # --- Costs and ledger ---

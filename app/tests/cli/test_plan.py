@@ -136,3 +136,23 @@ def test_plan_and_fit_say_which_bins_are_not_even(spec, dpgm_command, facts):
     free = ("--set", "ledger={path='out/free.ledger',budget={epsilon=9},create=true}", "--json")
     (spec.parent / "domain.toml").write_text(bins.replace("uniform", "fitted"))
     assert "'age'" in str(json.loads(dpgm_command("fit", spec, *free)[1])["notes"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "bound"),
+    [
+        ((), "2 epsilon"),
+        (("--set", "mechanism=gaussian", "--set", "budget={rho=0.5}", "--set", "ledger.budget={rho=9}"), "2 rho"),
+        (
+            ("--set", "structure={select='mst'}", "--set", "budget={rho=0.5}", "--set", "ledger.budget={rho=9}"),
+            "4 rho",
+        ),
+    ],
+    ids=["pure", "tables", "a selector"],
+)
+def test_plan_says_what_an_exchange_costs_of_what_it_plans(spec, dpgm_command, facts, settings, bound):
+    """With a public number of records: of the budget's kind, and of tables alone where these are all that is released;
+    in text and JSON."""
+    words = ("plan", spec, "--set", "total=public", *settings)
+    assert f"the loss is at most {bound})" in dpgm_command(*words)[2]
+    assert facts(*words)["conditions"][0].endswith(f"the loss is at most {bound})")

@@ -4,6 +4,7 @@ import math
 import re
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dpgm_core as dpgm
@@ -39,13 +40,35 @@ def test_pure_budgets(parsed):
     assert "is in the data or not" not in text and "known to be in" not in text
 
 
-@pytest.mark.parametrize(("split", "rho"), [("even", "1"), ("contrasts", "2")])
-@pytest.mark.parametrize("total", _TOTALS)
+@pytest.mark.parametrize(
+    ("split", "total", "rho"),
+    [
+        ("even", "estimated", "1"),
+        ("even", "public", "1"),
+        ("contrasts", "estimated", "1"),
+        ("contrasts", "public", "1.33334"),
+    ],
+)
 def test_an_exchange_under_rho(parsed, total, split, rho):
-    """Twice the rho of tables alone and four times that of contrasts, whether or not the number of records is told."""
+    """Twice the rho of tables alone and 8/3 of the contrasts of two attributes, rounded up; twice, where N is a
+    contrast too, which an exchange does not move."""
     terms = dpgm.Terms(neighbours="add-remove", total=total)
     text = told(parsed, dpgm.Budget.zcdp("0.5"), terms, mechanism="gaussian", split=split)
     assert (f"at a loss of at most ρ = {rho}:" if total == "estimated" else f"at most αρ, with ρ = {rho} (") in text
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "split", "loss"),
+    [("add-remove", "even", "5ρ"), ("add-remove", "contrasts", "9ρ"), ("replace-one", "even", "4ρ")],
+)
+def test_groups_and_rows_without_a_key_under_rho(parsed, neighbours, split, loss):
+    """The bound of r units, and what a person loses of whose rows some have no key, in the terms of the budget."""
+    terms = dpgm.Terms(neighbours=neighbours, person="id")
+    table = pa.table([["x"] * 200, *CODES.T.tolist()], ["id", "a", "b"])
+    noisy = dpgm.release(table, STRUCTURE, dpgm.Budget.zcdp("0.5"), "gaussian", terms=terms, split=split)
+    text = str(parsed(make_report(uniform(STRUCTURE, releases=[noisy]))).texts["guarantee"])
+    assert "of r units r²ρ." in text and f"and others with the key, loses up to {loss}" in text
+    assert "loses up to" not in told(parsed, dpgm.Budget.pure(1), ADD_REMOVE)
 
 
 def test_delta_and_rho(parsed):
