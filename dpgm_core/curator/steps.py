@@ -70,7 +70,10 @@ class Candidates:
             raise StructureError(f"cliques must be a list of cliques, got {type(cliques).__name__}")
         cliques_named = []
         for one in cliques:
-            clique = tuple(one) if isinstance(one, Sequence) and not isinstance(one, str) else (one,)
+            if isinstance(one, tuple):  # the abstract class is slow to ask, thousands of times
+                clique = one
+            else:
+                clique = tuple(one) if isinstance(one, Sequence) and not isinstance(one, str) else (one,)
             named = self._named.get(frozenset(clique)) if all(isinstance(name, str) for name in clique) else None
             if named is None or len(named) != len(clique):
                 raise StructureError(
@@ -80,7 +83,9 @@ class Candidates:
             cliques_named.append(named)
         if len(set(cliques_named)) < len(cliques_named):
             raise StructureError("a table was named twice in one step; name it once")
-        return Structure(domain, cliques_named)
+        if not cliques_named:
+            return Structure(domain, ())  # which it refuses
+        return Structure.of_distinct(domain, cliques_named)
 
     def own(self, candidates: Structure, domain: Domain) -> Structure:
         """The same candidates over the session's domain as it is; StructureError for any that is none, or is named in

@@ -48,7 +48,7 @@ class ModelSize:
         self._around = [0] * len(self._names)
         self._cells: dict[int, int] = {}
         self._priced: dict[tuple[int, ...], tuple[int, int]] = {}
-        self._tree: tuple[list[int], list[list[int]]] | None = None
+        self._tree: _Tree | None = None
         self._source_of = {one.column: one.of for one in domain.derived(())}
         for clique in (*(scope for scope in domain.scopes if self._source_of.keys().isdisjoint(scope)), *cliques):
             self.add(clique)
@@ -118,18 +118,18 @@ class ModelSize:
         """Cells of all clusters, and of the largest, with what a clique needs carried to one of its clusters."""
         if self._tree is None:
             masks = _maximal_masks(self._masks(self._around))
-            self._tree = masks, _forest_edges(masks)
-        masks, edges = self._tree
-        prices = []
+            self._tree = _Tree(masks, [self._cells_of(mask) for mask in masks])
+        tree = self._tree
+        prices = set()
         for place in _places(clique):
-            hosts = [number for number, mask in enumerate(masks) if mask >> place & 1]
-            host = min(hosts, key=lambda one: (-(masks[one] & clique).bit_count(), self._cells_of(masks[one])))
-            grown = masks.copy()
-            for other in _places(clique & ~masks[host]):
-                for number in _path_between_clusters(host, other, masks, edges):
-                    grown[number] |= 1 << other
-            sizes = [self._cells_of(mask) for mask in grown]
-            prices.append((sum(sizes), max(sizes)))
+            host = min(tree.hosts[place], key=lambda one: (-(tree.masks[one] & clique).bit_count(), tree.cells[one]))
+            grown: dict[int, int] = {}
+            for other in _places(clique & ~tree.masks[host]):
+                for number in tree.path(host, other):
+                    grown[number] = grown.get(number, tree.masks[number]) | 1 << other
+            sizes = {number: self._cells_of(mask) for number, mask in grown.items()}
+            more = sum(size - tree.cells[number] for number, size in sizes.items())
+            prices.add((tree.total + more, max(tree.largest, *sizes.values(), 0)))
         return min(prices)
 
     def _masks(self, around: list[int]) -> Iterator[int]:
@@ -169,6 +169,45 @@ def _maximal_masks(masks: Iterable[int]) -> list[int]:
     return maximal
 
 
+class _Tree:
+    """A junction forest: its clusters as bits, their cells, and the paths along which attributes are carried."""
+
+    def __init__(self, masks: list[int], cells: list[int]) -> None:
+        self.masks, self.cells = masks, cells
+        self.total, self.largest = sum(cells), max(cells)
+        self.hosts: dict[int, list[int]] = {}
+        for number, mask in enumerate(masks):
+            for place in _places(mask):
+                self.hosts.setdefault(place, []).append(number)
+        self._neighbours = _forest_edges(masks)
+        self._before: dict[int, dict[int, int]] = {}
+        self._paths: dict[tuple[int, int], list[int]] = {}
+
+    def path(self, start: int, place: int) -> list[int]:
+        """Return the path to the nearest cluster with an attribute; the start alone where no tree leads there."""
+        path = self._paths.get((start, place))
+        if path is None:
+            before = self._reached(start)
+            path = [next((number for number in before if self.masks[number] >> place & 1), start)]
+            while before[path[-1]] >= 0:
+                path.append(before[path[-1]])
+            self._paths[start, place] = path
+        return path
+
+    def _reached(self, start: int) -> dict[int, int]:
+        """The clusters that a tree connects with one, nearest first, and the one before each on the way."""
+        before = self._before.get(start)
+        if before is None:
+            before = self._before[start] = {start: -1}
+            waiting = [start]
+            for number in waiting:
+                for other in self._neighbours[number]:
+                    if other not in before:
+                        before[other] = number
+                        waiting.append(other)
+        return before
+
+
 def _forest_edges(masks: list[int]) -> list[list[int]]:
     """Neighbours of each cluster in a junction forest: a spanning one of the largest separators."""
     neighbours: list[list[int]] = [[] for _ in masks]
@@ -184,20 +223,3 @@ def _forest_edges(masks: list[int]) -> list[list[int]]:
             if common > most:
                 left[other] = common, number
     return neighbours
-
-
-def _path_between_clusters(start: int, place: int, masks: list[int], edges: list[list[int]]) -> list[int]:
-    """Return the path to the nearest cluster with an attribute; the start alone where no tree leads there."""
-    before = {start: -1}
-    waiting = [start]
-    for number in waiting:
-        if masks[number] >> place & 1:
-            path = [number]
-            while before[path[-1]] >= 0:
-                path.append(before[path[-1]])
-            return path
-        for other in edges[number]:
-            if other not in before:
-                before[other] = number
-                waiting.append(other)
-    return [start]

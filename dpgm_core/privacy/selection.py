@@ -187,7 +187,7 @@ class TableDistance:
         for name, values in (("weights", self.weights), ("offsets", self.offsets)):
             if len(values) not in (0, count):
                 raise StructureError(f"{len(values)} {name} do not fit {count} candidates; give one each, or none")
-        if not all(isinstance(one, Fraction) and one > 0 for one in self.weights):
+        if not all(isinstance(one, Fraction) and one.numerator > 0 for one in self.weights):
             raise StructureError("weights must be positive Fractions")
         if not np.isfinite(np.asarray(self.offsets, float)).all():
             raise StructureError("offsets must be finite numbers of records")
@@ -224,9 +224,10 @@ class TableDistance:
     def whole_weights(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """w over the greatest, in units of 1/4096, (candidates,); at least 1, and 4096 for the greatest."""
         weights = self.weights or (Fraction(1),) * len(self.candidates.groups)
-        most = max(weights)
-        rounded = {one: max(1, round(one / most * WEIGHT_GRID)) for one in set(weights)}
-        return np.array([rounded[one] for one in weights], np.int64)
+        distinct = {id(one): one for one in weights}  # thousands of candidates share few weights, slow to hash
+        most = max(distinct.values())
+        rounded = {key: max(1, round(one / most * WEIGHT_GRID)) for key, one in distinct.items()}
+        return np.array([rounded[id(one)] for one in weights], np.int64)
 
     @property
     def whole_offsets(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -261,19 +261,29 @@ class Workload:
     def weight(self, clique: Sequence[str]) -> Fraction:
         """How much the workload has in common with a clique: sum over its cliques W of weight(W) |clique and W|, so
         scaled that no candidate has more than 1. Source: McKenna et al. (2022), AIM."""
-        return sum((self._shares[name] for name in clique), Fraction(0)) / self._most
+        share = sum(self._shares[name] for name in clique)
+        if share not in self._weight_of:
+            self._weight_of[share] = Fraction(share, self._most)
+        return self._weight_of[share]
 
     @cached_property
-    def _shares(self) -> dict[str, Fraction]:
-        shares = dict.fromkeys(self.domain.names, Fraction(0))
+    def _weight_of(self) -> dict[int, Fraction]:
+        """Weights by the sum of shares: thousands of candidates have a few."""
+        return {}
+
+    @cached_property
+    def _shares(self) -> dict[str, int]:
+        """Weight of the cliques that hold each attribute, in a unit that makes all of them whole."""
+        unit = math.lcm(*(weight.denominator for weight in self.weights.values()))
+        shares = dict.fromkeys(self.domain.names, 0)
         for clique, weight in self.weights.items():
             for name in clique:
-                shares[name] += weight
+                shares[name] += int(weight * unit)
         return shares
 
     @cached_property
-    def _most(self) -> Fraction:
-        return max(sum((self._shares[name] for name in clique), Fraction(0)) for clique in self.candidates)
+    def _most(self) -> int:
+        return max(sum(self._shares[name] for name in clique) for clique in self.candidates)
 
     def __repr__(self) -> str:
         tables = f"{len(self.candidates)} candidates of up to {thousands(self.max_cells)} cells"

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from dpgm_core import Domain
+from dpgm_core import Clique, Domain
 from dpgm_core.domain import Mapped, Ordered
 from dpgm_core.learning import Limits, ModelSize
 
@@ -73,3 +73,39 @@ def test_constraints_count_and_what_a_map_tells_only_once_it_is_used():
     assert size.fits(("b", "c"), Limits(model=8 + 6 + 9, clique=9))
     size.add(("b", "c"))
     assert size.cells() == 8 + 6 + 9
+
+
+# Over many attributes a candidate is looked up in the junction tree: closed forms on chains and forests.
+NAMES = [f"x{place}" for place in range(30)]  # more than have an elimination for each candidate
+CHAIN: list[Clique] = list(itertools.pairwise(NAMES))
+
+
+def least_limit(size: ModelSize, clique: Clique) -> tuple[int, int]:
+    """The least limits of cells, of the model and of a cluster, within which a clique may fit."""
+    model = next(most for most in itertools.count(1) if size.may_fit(clique, Limits(model=most, clique=10**9)))
+    return model, next(most for most in itertools.count(1) if size.may_fit(clique, Limits(model=10**9, clique=most)))
+
+
+def test_a_pair_is_carried_along_the_chain() -> None:
+    # 29 clusters of 4 cells; four of them take one attribute more, whichever end it is carried from.
+    assert least_limit(ModelSize(Domain.from_sizes(dict.fromkeys(NAMES, 2)), CHAIN), ("x0", "x5")) == (29 * 4 + 16, 8)
+
+
+def test_the_cheaper_end_is_carried() -> None:
+    sizes = dict.fromkeys(NAMES, 2) | {"x0": 7}
+    # x5 to (x0, x1), of 14 cells, and three of 4; and not x0, which would make each of four clusters 28 - 4 larger.
+    assert least_limit(ModelSize(Domain.from_sizes(sizes), CHAIN), ("x0", "x5")) == (28 * 4 + 14 + 14 + 12, 28)
+
+
+def test_what_was_found_before_a_clique_was_added_is_forgotten() -> None:
+    size = ModelSize(Domain.from_sizes(dict.fromkeys(NAMES, 2)), CHAIN)
+    before, _ = least_limit(size, ("x0", "x5"))
+    size.add(("x0", "x10"))  # a cycle, which is filled in
+    assert before < size.cells() <= least_limit(size, ("x0", "x5"))[0]
+
+
+def test_a_pair_that_joins_two_trees_takes_one_cluster_more() -> None:
+    apart = [pair for pair in CHAIN if pair != ("x14", "x15")]
+    size = ModelSize(Domain.from_sizes(dict.fromkeys(NAMES, 2)), apart)
+    # Not the pair's own cluster, but one that holds an end, with the other end besides.
+    assert least_limit(size, ("x3", "x20")) == (28 * 4 + 4, 8)

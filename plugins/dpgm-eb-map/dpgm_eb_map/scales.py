@@ -112,7 +112,8 @@ class Scales:
         return bool((self.values <= _OFF).all())
 
     def _cavities(self, phi: FloatArray, system: System) -> list[tuple[FloatArray, FloatArray]]:
-        parts = [np.flatnonzero(self._basis.group == group) for group in range(len(self.values))]
+        # Places by group, ascending: a search for each of hundreds of groups took a quarter of a fit's time.
+        parts = np.split(np.argsort(self._basis.group, kind="stable"), np.cumsum(self.count)[:-1])
         return [self._cavity(part, phi, system) for part in parts]
 
     def _cavity(self, part: IntArray, phi: FloatArray, system: System) -> tuple[FloatArray, FloatArray]:

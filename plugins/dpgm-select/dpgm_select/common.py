@@ -221,7 +221,7 @@ def score_candidates(
 
     probabilities: probabilities by clique. total: N. weighted: by the workload.
     """
-    structure = Structure(session.domain, list(cliques))
+    structure = Structure.of_distinct(session.domain, cliques)
     return TableDistance(
         candidates=structure,
         predicted=np.concatenate([probabilities[clique].reshape(-1) for clique in cliques]) * total,

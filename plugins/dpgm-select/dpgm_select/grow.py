@@ -456,10 +456,12 @@ class _Growing:
         told, edges = predict_tables(self.fit, self.pairs), count_edges(self.workload)
         each, joined, tree = share_of(self.whole, _CHOICE / edges), Components(self.alone), list[Clique]()
         offset = _OFFSET * self.noise(_FOREST_AT_MOST / edges)
-        while apart := [pair for pair in self.pairs if not joined.together(pair) and self._fits_forest(pair)]:
-            scores = score_candidates(self.session, apart, told, self.records, offset)
+        apart = self.pairs
+        while fitting := self._fitting_forest(apart):
+            scores = score_candidates(self.session, fitting, told, self.records, offset)
             pair = self.session.select(scores, each).cliques[0]
             joined.join(pair)
+            apart = [one for one in apart if not joined.together(one)]
             self.growth.add(pair)
             tree.append(pair)
             self.progress(f"selecting: {clique_text(pair)}", len(tree), edges)
@@ -469,12 +471,13 @@ class _Growing:
         self.measure_together(tree, min(_FOREST_AT_MOST, max(_FOREST, (noise / _FOREST_NOISE) ** 2)))
         self._record(tree, epsilon=epsilon_of(each))
 
-    def _fits_forest(self, pair: Clique) -> bool:
-        """Whether the forest may have this pair; under constraints their tables are in the model too."""
+    def _fitting_forest(self, pairs: Sequence[Clique]) -> list[Clique]:
+        """Return the pairs that the forest may have; under constraints their tables are in the model too."""
         if self.workload.domain.scopes:
-            return self.growth.size.fits(pair, self.options.limits())
+            return [pair for pair in pairs if self.growth.size.fits(pair, self.options.limits())]
         room = self.options.max_model_cells - self.growth.size.cells()
-        return self.cells(pair) <= min(self.options.max_clique_cells, room)
+        most, sizes = min(self.options.max_clique_cells, room), self.session.domain.sizes
+        return [(one, two) for one, two in pairs if sizes[one] * sizes[two] <= most]
 
     def is_dense(self) -> bool:
         """Whether pairs are nearly as far from the forest's model as the forest's own pairs are from independence."""
