@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dpgm_core._util.lazy import face
 
 if TYPE_CHECKING:
-    from dpgm_core.privacy.budget import Split
+    from dpgm_core.privacy.budget import NoiseDistribution, Split
     from dpgm_core.privacy.contrasts import monomials, products, spread
     from dpgm_core.privacy.descent import descent_temperature
     from dpgm_core.privacy.dominating_pairs import truncated_delta
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from dpgm_core.privacy.mechanism import Exactness, residuals
     from dpgm_core.privacy.samplers import bounded_variance, discrete_gaussian, discrete_laplace
     from dpgm_core.privacy.selection import temperature
+    from dpgm_core.privacy.tabulated import TabulatedNoise, calibrate_tabulated
 
 # module -> its public names
 _LAZY = {
-    "budget": ["Split"],
+    "budget": ["NoiseDistribution", "Split"],
     "contrasts": ["monomials", "products", "spread"],
     "descent": ["descent_temperature"],
     "dominating_pairs": ["truncated_delta"],
@@ -37,15 +38,19 @@ _LAZY = {
     "mechanism": ["Exactness", "residuals"],
     "samplers": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
     "selection": ["temperature"],
+    "tabulated": ["TabulatedNoise", "calibrate_tabulated"],
 }
 
 __all__ = [
     "Exactness",
     "LabelsPlan",
+    "NoiseDistribution",
     "Split",
+    "TabulatedNoise",
     "ThresholdNoise",
     "analytic_delta",
     "bounded_variance",
+    "calibrate_tabulated",
     "descent_temperature",
     "discrete_delta",
     "discrete_gaussian",
