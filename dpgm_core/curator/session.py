@@ -28,7 +28,7 @@ from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.contrasts import check_contrasts
 from dpgm_core.privacy.descent import NodeGradients, Regressions
 from dpgm_core.privacy.measurement import Measurement, measure, noisy_contrasts
-from dpgm_core.privacy.mechanism import add_noise, calibrate
+from dpgm_core.privacy.mechanism import Mechanism, add_noise, calibrate
 from dpgm_core.privacy.selection import SCORE_GRID, TableDistance, choose_units, draw_candidates
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter, likely_distance
@@ -56,6 +56,8 @@ class LiveSession(Turns[HeldRecords], Measurer):
         Open, with the workload's attributes.
     receipt : Receipt
         Of its payment.
+    mechanism : Mechanism
+        Of the noise of its tables; scores have core's own.
     charged : Budget
         What it was opened with, before an (epsilon, delta) was turned into rho.
     publish : callable
@@ -68,6 +70,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
         records: HeldRecords,
         receipt: Receipt,
         *,
+        mechanism: Mechanism,
         charged: Budget,
         randomness: Randomness,
         terms: Terms,
@@ -78,7 +81,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
         self._spent = self._reserved = Budget.zero(session.budget.kind)
         self._votes_spent = Budget.zero("approx")
         self._records, self._randomness, self._terms = records.records, randomness, terms
-        self._mechanism = session_mechanism(session.budget)
+        self._mechanism, self._score_mechanism = mechanism, session_mechanism(session.budget)
         self._domain = session.workload.domain
         self._candidates = Candidates(session.workload)
         self._steps: list[Step] = []
@@ -178,7 +181,9 @@ class LiveSession(Turns[HeldRecords], Measurer):
                 )
             count = len(groups) if mean else len(candidates.cliques)
             sensitivity = score_sensitivity(count, scores.move(self._terms))
-            calibration = calibrate(self._mechanism, self._mechanism.noise(sensitivity, budget), sensitivity, budget)
+            calibration = calibrate(
+                self._score_mechanism, self._score_mechanism.noise(sensitivity, budget), sensitivity, budget
+            )
             self._pay(calibration.noise.cost)
 
             def draw() -> Array:

@@ -45,6 +45,7 @@ __all__ = [
     "check_claims",
     "check_together",
     "event_of",
+    "mechanism_name",
     "noise_fields",
     "parts_of",
     "residuals",
@@ -481,6 +482,11 @@ def calibrate(mechanism: Mechanism, noise: Noise, sensitivity: Sensitivity, budg
     return Calibration(
         noise=noise, component=component, options=registry.options_of(mechanism), sensitivity=sensitivity, budget=budget
     )
+
+
+def mechanism_name(mechanism: Mechanism) -> str:
+    """Return the registered name of a mechanism, or that of its class."""
+    return default_registry().name_of("mechanism", mechanism) or type(mechanism).__name__
 
 
 def check_draw(noise: object, shape: tuple[int, ...]) -> Array:
