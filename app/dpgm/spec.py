@@ -151,8 +151,6 @@ _REQUIRED = {
 NAMED = {("mechanism",): MECHANISM, ("learner",): LEARNER, ("inference",): INFERENCE, ("structure", "selector"): None}
 # An earlier spelling of a key in [structure], which is still read.
 _FORMER_SELECTOR_KEY, _SELECTOR_KEY = "select", "selector"
-# What draws the noise of a selection, whatever the default mechanism is.
-_SELECTION_NOISE = {"pure": "laplace", "zcdp": "gaussian", "approx": "gaussian"}
 
 
 @frozen(kw_only=True)
@@ -192,7 +190,7 @@ class Spec:
     structure: Structure | None = None
     selector: str | Mapping[str, Any] | None = None
     workload: Workload | None = None
-    mechanism: Any = MECHANISM
+    mechanism: Any = None
     learner: Any = None
     inference: Any = INFERENCE
     split: str = "even"
@@ -334,7 +332,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
     selector = _selector(where, plain)
     structure = None
     if selector is not None:
-        _check_selectable(where, plain, budget)
+        _check_selectable(where, plain)
     else:
         structure, more = structure_of(where, plain["structure"], read, folder)
         remarks += more
@@ -356,7 +354,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
             total=plain.get("total", "estimated"),
             validated="validated" in plain,
         ),
-        mechanism=plain.get("mechanism", MECHANISM) if selector is None else MECHANISM,
+        mechanism=plain.get("mechanism"),
         learner=plain.get("learner"),
         inference=plain.get("inference", INFERENCE),
         split=check_split(plain.get("split", "even")),
@@ -449,14 +447,8 @@ def _workload(domain: Domain, plain: Mapping[str, Any]) -> Workload:
     return workload.with_singletons() if read_singletons(plain["structure"]) else workload
 
 
-def _check_selectable(where: str, plain: Mapping[str, Any], budget: Budget) -> None:
+def _check_selectable(where: str, plain: Mapping[str, Any]) -> None:
     """Refuse, by its key, what does not go with a structure that is chosen privately."""
-    drawn = _SELECTION_NOISE[budget.kind]
-    if "mechanism" in plain and plain["mechanism"] not in (drawn, {"name": drawn}):
-        raise OptionError(
-            f"{where}: a structure chosen within {budget} is measured with exact {drawn} noise, so mechanism = "
-            f"{plain['mechanism']!r:.80} cannot be used; leave mechanism out, or name the cliques"
-        )
     if plain.get("split", "even") != "even":
         raise OptionError(
             f"{where}: split = {plain['split']!r:.80} divides a budget over named cliques, but a selector divides it "

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
 from dpgm_core.curator.funds import Single
 from dpgm_core.domain.domain import Domain
 from dpgm_core.inference.contract import Beliefs
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.descent import NodeGradients
-from dpgm_core.privacy.mechanism import Noise
+from dpgm_core.privacy.mechanism import Mechanism, Noise
 from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.privacy.sensitivity import ClippedScore
 from dpgm_core.privacy.terms import Terms
@@ -100,7 +100,8 @@ class Session(Protocol):
     ) -> NoisyTables:
         """Noisy tables: of cliques with one noise for `budget`, or each with a budget of its own.
 
-        Discrete Laplace noise for pure budgets, discrete Gaussian for zCDP. contrasts: of binary attributes, the sum
+        The noise is of the session's mechanism: discrete Laplace for pure budgets and discrete Gaussian for zCDP where
+        none was named. contrasts: of binary attributes, the sum
         of products of each clique named instead of its cells (and the number of records, where it is estimated); all
         tables of a session are measured one way or the other. Raises Overspent with nothing drawn.
         """
@@ -254,10 +255,16 @@ class Curator(Protocol):
         ...
 
     def session(
-        self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
+        self,
+        *,
+        workload: Workload,
+        budget: Budget | None = None,
+        votes: Budget | None = None,
+        mechanism: str | Mapping[str, Any] | Mechanism | None = None,
     ) -> AbstractContextManager[Session]:
         """Adaptive steps, charged in full here (None: all that remains); stopping early is sound and refunds nothing.
 
+        mechanism: of the noise of its tables; None is core's own, discrete Laplace or discrete Gaussian.
         votes: how much of an (epsilon, delta) is for `Session.vote`, an (epsilon, delta) too; the rest becomes rho. The
         tables it measures are handed out as one release when it is left; see `Session`.
         """
@@ -346,7 +353,12 @@ class ForwardingCurator(Single):
         return self._inner().rounds(n, sampling_rate=sampling_rate, cliques=cliques, budget=budget, clip=clip)
 
     def session(
-        self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
+        self,
+        *,
+        workload: Workload,
+        budget: Budget | None = None,
+        votes: Budget | None = None,
+        mechanism: str | Mapping[str, Any] | Mechanism | None = None,
     ) -> AbstractContextManager[Session]:
         """Open adaptive steps; see `Curator.session`."""
-        return self._inner().session(workload=workload, budget=budget, votes=votes)
+        return self._inner().session(workload=workload, budget=budget, votes=votes, mechanism=mechanism)

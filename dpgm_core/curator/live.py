@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,12 +34,12 @@ from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.measurement import Measurement, check_determined, check_mechanism, check_structure, measure
 from dpgm_core.privacy.mechanism import Mechanism, Noise, calibrate
 from dpgm_core.privacy.rounds import round_noise
-from dpgm_core.privacy.sensitivity import ClippedScore
+from dpgm_core.privacy.sensitivity import ClippedScore, Sensitivity
 from dpgm_core.privacy.session_account import SessionAccount, SessionSpending, check_exact, start_spending
 from dpgm_core.privacy.terms import Terms, charge_conditions
 from dpgm_core.releases.labels import Discovery
 from dpgm_core.releases.release import NoisyTables, Round
-from dpgm_core.releases.saving import release_size, session_size
+from dpgm_core.releases.saving import NOISY_STEPS, release_size, session_size
 from dpgm_core.releases.steps import FoundBins, SessionTerms, session_budget, session_mechanism
 from dpgm_core.releases.totals import stated_total
 from dpgm_core.releases.views import equalize_totals, plausible
@@ -142,12 +143,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         self._structure = structure
         self._mechanism = mechanism
         self._randomness = randomness_or_system(randomness)
-        own = mechanism.own_randomness
-        if own is not None and not self._randomness.private:
-            # Its noise would refuse the seed too, but only after the charge.
-            raise OptionError(
-                f"a seeded simulation cannot use {type(mechanism).__name__}: {own}; use another mechanism"
-            )
+        self._check_randomness(mechanism)
         self._holdout: Measurement | None = None
         if for_holdout is not None:  # which pairs is decided here, before any record is read
             pairs = chosen_pairs(structure, self._randomness.generator())
@@ -319,6 +315,14 @@ class LiveCurator(Measurer, HoldoutKeeper):
             finish=finish,
         )
 
+    def _check_randomness(self, mechanism: Mechanism) -> None:
+        """Refuse a mechanism that no seed can steer in a simulation: it would refuse itself, but after the charge."""
+        own = mechanism.own_randomness
+        if own is not None and not self._randomness.private:
+            raise OptionError(
+                f"a seeded simulation cannot use {type(mechanism).__name__}: {own}; use another mechanism"
+            )
+
     def _check_rounds(self, clip: ClippedScore | None) -> None:
         """Refuse rounds that this curator's terms and split do not go with."""
         if self._terms.contributions is not None:
@@ -357,10 +361,13 @@ class LiveCurator(Measurer, HoldoutKeeper):
         budget: Budget | None = None,
         votes: Budget | None = None,
         account: SessionAccount | None = None,
+        mechanism: str | Mapping[str, Any] | Mechanism | None = None,
     ) -> AbstractContextManager[Session]:
         """Adaptive steps over the candidates of a workload, charged in full here; see `Session`.
 
-        Noise is discrete Laplace for pure budgets and discrete Gaussian for others, whatever the curator's mechanism.
+        mechanism: of the noise of its tables, a name, a table with options or an object; None is discrete Laplace for
+        pure budgets and discrete Gaussian for others, whatever the curator's mechanism. Choices, scores, bins, descents
+        and votes are core's own.
         Private bins of the workload's domain are found first, out of its budget: its `workload` has them. votes: a part
         of an (epsilon, delta) that is for votes; what is left becomes rho, and is not theirs to take. account: what the
         steps may cost within an (epsilon, delta), where choices are planned; None: what the conversion of zCDP allows.
@@ -370,11 +377,16 @@ class LiveCurator(Measurer, HoldoutKeeper):
         self._check_session(workload, votes)
         cost = self._funds.resolve(budget)
         spendable = session_budget(cost, votes)
-        mechanism = session_mechanism(spendable)  # a missing plugin is found before the charge
+        session_mechanism(spendable)  # a missing plugin is found before the charge
+        drawn = session_mechanism(spendable, mechanism)
+        self._check_randomness(drawn)
+        noise = None
+        if mechanism is not None:
+            noise = drawn.noise(Sensitivity(l0=1, l1=1, l2_squared=1, linf=1), spendable * Fraction(1, NOISY_STEPS))
         columns = plan_bins(workload.domain, workload.attributes, spendable, self._terms)
         spending: SessionSpending | None = None
         if account is not None:
-            check_exact(mechanism)
+            check_exact(drawn)
             spending = start_spending(account, cost if votes is None else cost - votes)
             spendable = account.budget
             for count, rho in bins_choices(columns):
@@ -399,7 +411,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
 
         paid: Receipt | None = None
         try:
-            size = session_size(workload) if self._funds.saves else 0
+            size = session_size(workload, noise) if self._funds.saves else 0
             with self._funds.charge(cost, conditions, sizes=(size,)) as receipt:
                 records.open(grids)
             paid = receipt
@@ -417,6 +429,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
                 opened_for,
                 records,
                 receipt,
+                mechanism=drawn,
                 charged=cost,
                 randomness=self._randomness,
                 terms=self._terms,

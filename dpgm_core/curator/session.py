@@ -29,7 +29,7 @@ from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.contrasts import check_contrasts
 from dpgm_core.privacy.descent import NodeGradients, Regressions
 from dpgm_core.privacy.measurement import Measurement, measure, noisy_contrasts
-from dpgm_core.privacy.mechanism import Calibration, add_noise, calibrate
+from dpgm_core.privacy.mechanism import Calibration, Mechanism, add_noise, calibrate
 from dpgm_core.privacy.selection import SCORE_GRID, TableDistance, choose_units, draw_candidates
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.session_account import SessionSpending
@@ -59,6 +59,8 @@ class LiveSession(Turns[HeldRecords], Measurer):
         Open, with the workload's attributes.
     receipt : Receipt
         Of its payment.
+    mechanism : Mechanism
+        Of the noise of its tables; scores have core's own.
     charged : Budget
         What it was opened with, before an (epsilon, delta) was turned into rho.
     spending : SessionSpending, optional
@@ -73,6 +75,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
         records: HeldRecords,
         receipt: Receipt,
         *,
+        mechanism: Mechanism,
         charged: Budget,
         randomness: Randomness,
         terms: Terms,
@@ -85,7 +88,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
         self._spent = self._reserved = Budget.zero(session.budget.kind)
         self._votes_spent = Budget.zero("approx")
         self._records, self._randomness, self._terms = records.records, randomness, terms
-        self._mechanism = session_mechanism(session.budget)
+        self._mechanism, self._score_mechanism = mechanism, session_mechanism(session.budget)
         self._domain = session.workload.domain
         self._candidates = Candidates(session.workload)
         self._steps: list[Step] = []
@@ -195,8 +198,8 @@ class LiveSession(Turns[HeldRecords], Measurer):
                 )
             count = len(groups) if mean else len(candidates.cliques)
             sensitivity = score_sensitivity(count, scores.move(self._terms))
-            budget = self._drawn(budget, sensitivity)
-            calibration = calibrate(self._mechanism, self._mechanism.noise(sensitivity, budget), sensitivity, budget)
+            budget, mechanism = self._drawn(budget, sensitivity), self._score_mechanism
+            calibration = calibrate(mechanism, mechanism.noise(sensitivity, budget), sensitivity, budget)
             self._pay(calibration.noise.cost, noise=[calibration])
 
             def draw() -> Array:

@@ -55,7 +55,8 @@ def planned_tables(learner: object, structure: Structure) -> tuple[Structure | N
 class DryRun:
     """A learner and all that it would learn with, except records.
 
-    served: the tables of the one saved release that the curator replays; None: the curator has records.
+    served: the tables of the one saved release that the curator replays; None: the curator has records. noises: of its
+    tables, where they are known.
     """
 
     learner: Learner
@@ -64,6 +65,7 @@ class DryRun:
     terms: Terms
     budget: Budget
     served: Structure | None = None
+    noises: tuple[Noise, ...] = ()
 
     def requests(self) -> tuple[str, ...]:
         """Return what the learner asks a curator for, in the words of `Probe`, where each request is refused.
@@ -71,7 +73,9 @@ class DryRun:
         Empty if it fails before the first, for a reason that it can tell with a release at hand. Raises its refusal, if
         that comes before any request.
         """
-        probe = Probe(structure=self.structure, terms=self.terms, budget=self.budget, served=self.served)
+        probe = Probe(
+            structure=self.structure, terms=self.terms, budget=self.budget, served=self.served, noises=self.noises
+        )
         try:
             self.learner.learn(probe, self.inference, randomness=SeededRandomness(0), progress=silent)
         except DpgmError:
@@ -103,6 +107,7 @@ class Probe:
     pooled: bool = False
     contrasts: bool = False
     served: Structure | None = None
+    noises: tuple[Noise, ...] = ()
     requests: list[str] = field(factory=list)
 
     @property
@@ -129,6 +134,8 @@ class Probe:
             named = {frozenset((one,) if isinstance(one, str) else one) for one in cliques}
             what = what if named == {frozenset(one) for one in self.served.cliques} else "tables"
         if accept is not None:
+            if self.noises:
+                accept(self.noises)  # what it refuses of them counts, as no request came before
             self.requests.append(what)
             accept(())
         self._refuse(what)

@@ -23,6 +23,7 @@ from dpgm_core.learning.contract import (
 from dpgm_core.learning.dry_run import DryRun
 from dpgm_core.learning.selector import Fitting, SelectionPlan
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.mechanism import Noise
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.structure.dag import Dag
 from dpgm_core.structure.graphs import Clique
@@ -33,7 +34,13 @@ __all__ = ["check_learner", "fitter_of", "largest_estimate"]
 
 
 def check_learner(
-    learner: Learner, inference: Inference, workload: Workload, plan: SelectionPlan, terms: Terms, budget: Budget
+    learner: Learner,
+    inference: Inference,
+    workload: Workload,
+    plan: SelectionPlan,
+    terms: Terms,
+    budget: Budget,
+    noises: tuple[Noise, ...] = (),
 ) -> None:
     """Refuse, before anything is charged, a learner that does not go with a session of this plan.
 
@@ -43,7 +50,7 @@ def check_learner(
     attributes alone, and with the smallest candidate table of each order that the selector may choose, since what a
     learner takes and asks for may depend on the structure. A learner that would take the chosen tables but not all that
     may be chosen is refused too: afterwards the session is paid for. Where the plan has the structure, the learner is
-    checked with that. budget: of the session.
+    checked with that. budget: of the session. noises: like those of its tables, where they are not core's own.
     """
     # A directed graph has a node for each attribute, whether the workload wants it or not.
     alone = Structure(workload.domain, [(name,) for name in workload.domain.names])
@@ -52,7 +59,7 @@ def check_learner(
     check_resources(learner, alone, inference)
     if isinstance(learner, Fitter):
         fitter_of(learner, inference)
-    dry_run = partial(DryRun, learner=learner, inference=inference, terms=terms, budget=budget)
+    dry_run = partial(DryRun, learner=learner, inference=inference, terms=terms, budget=budget, noises=noises)
     _check_one_release(learner, dry_run(structure=alone).first_request())
     for table in ((), *_smallest(workload, plan)):
         measured = Structure(alone.domain, [*alone.cliques, *([table] if table else [])])
@@ -71,7 +78,7 @@ def check_learner(
                 raise _refusal(learner, inference, alone, table, error, directed=plan.directed) from error
     if plan.learner is not None:
         other = evolve(plan, learner=None, structure=plan.switched, switched=None, order=None)
-        check_learner(make("learner", plan.learner), inference, workload, other, terms, budget)
+        check_learner(make("learner", plan.learner), inference, workload, other, terms, budget, noises)
     if plan.structure is not None:
         try:
             learner.check(plan.structure, inference)

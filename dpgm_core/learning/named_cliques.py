@@ -13,7 +13,6 @@ from numpy.random import default_rng
 
 from dpgm_core._util.progress import Progress
 from dpgm_core._util.randomness import Randomness
-from dpgm_core.components.builtins import MECHANISM
 from dpgm_core.components.registry import default_registry
 from dpgm_core.curator.contract import Session
 from dpgm_core.errors import BudgetError, OptionError, StructureError
@@ -25,9 +24,10 @@ from dpgm_core.privacy.bins import bins_choices, bins_cost, plan_bins
 from dpgm_core.privacy.budget import Budget, Split
 from dpgm_core.privacy.holdout import chosen_pairs, unmeasured_pairs
 from dpgm_core.privacy.measurement import check_structure
+from dpgm_core.privacy.mechanism import Noise
 from dpgm_core.privacy.session_account import SessionAccount, settle_account
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.releases.steps import mechanism_of, session_budget
+from dpgm_core.releases.steps import session_budget
 from dpgm_core.structure.dag import Dag
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
@@ -135,15 +135,15 @@ class NamedCliques:
 def check_named(
     structure: Structure,
     budget: Budget,
-    mechanism: object,
     split: Split | str | Mapping[str, Any],
     learner: Learner,
     inference: Inference,
     terms: Terms,
+    noises: tuple[Noise, ...] = (),
 ) -> Fraction:
     """Return the share of a holdout; refuse, before anything is charged, what does not go with private bins.
 
-    Raises OptionError, StructureError and BudgetError.
+    noises: like those of the tables, where they are not core's own. Raises OptionError, StructureError and BudgetError.
     """
     check_structure(structure)
     columns = ", ".join(map(repr, structure.domain.undetermined[:5]))
@@ -152,12 +152,6 @@ def check_named(
         raise OptionError(
             f"split = {split.tables!r} does not go with private bins, as of {columns}, whose tables get the same noise "
             "all; leave split out, or give these columns public bins"
-        )
-    drawn = mechanism_of(session_budget(budget))
-    if mechanism not in (MECHANISM, drawn, {"name": drawn}):
-        raise OptionError(
-            f"private bins, as of {columns}, within {budget} go with tables that have exact {drawn} noise; leave the "
-            "mechanism out, or give these columns public bins"
         )
     if max(structure.multiplicities) > 1:
         raise StructureError(
@@ -178,7 +172,7 @@ def check_named(
     check_contrast_learner(learner, False)
     _, left = split.divide(left_for_tables(structure, budget, terms)[1])
     # What it asks of records, and of the release that is all that the session leaves it.
-    dry_run = DryRun(learner=learner, inference=inference, structure=structure, terms=terms, budget=left)
+    dry_run = DryRun(learner=learner, inference=inference, structure=structure, terms=terms, budget=left, noises=noises)
     requests = {one.first_request() for one in (dry_run, evolve(dry_run, served=structure))}
     if requests & {"part", "rounds", "session", "tables"}:
         name = default_registry().name_of("learner", learner) or type(learner).__name__

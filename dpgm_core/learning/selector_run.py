@@ -14,7 +14,6 @@ from attrs import evolve, frozen
 
 from dpgm_core._util.progress import Progress, silent
 from dpgm_core._util.randomness import Randomness, randomness_or_system
-from dpgm_core.components.builtins import MECHANISM
 from dpgm_core.components.registry import default_registry, make
 from dpgm_core.curator.contract import Session
 from dpgm_core.curator.live import LiveCurator
@@ -32,11 +31,13 @@ from dpgm_core.models.model import Model
 from dpgm_core.privacy.bins import bins_choices, bins_cost, plan_bins
 from dpgm_core.privacy.budget import Budget, Split
 from dpgm_core.privacy.holdout import candidate_pairs, pairs_to_check
-from dpgm_core.privacy.session_account import PlannedChoices, SessionAccount, settle_account
+from dpgm_core.privacy.mechanism import Mechanism, Noise, calibrate, mechanism_name
+from dpgm_core.privacy.sensitivity import Sensitivity
+from dpgm_core.privacy.session_account import PlannedChoices, SessionAccount, check_exact, settle_account
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.saving import saved_text
-from dpgm_core.releases.steps import mechanism_of, session_budget
+from dpgm_core.releases.steps import session_budget, session_mechanism
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.workload import Workload
@@ -48,6 +49,7 @@ __all__ = [
     "plan_session",
     "select_structure",
     "selector_of",
+    "session_noises",
     "share_only",
     "split_votes",
     "workload_of",
@@ -61,6 +63,8 @@ __all__ = [
 _MIN_SHARE_LEFT = Fraction(1, 100)
 #: Widest noise of one-way tables, standard deviation in records; wider noise can hardly be drawn.
 _MAX_DEVIATION_RECORDS = 2.0**28
+#: A share of as little, in awkward digits.
+_LITTLE_SHARE = Fraction(10**16 + 61, 10**18 + 9)
 #: What is measured, by `SelectionPlan.contrasts`.
 _MEASURED_NAMES = {True: "contrasts", False: "tables"}
 #: Share that is left by rounding.
@@ -97,11 +101,18 @@ class PlannedSession:
 
 
 def plan_session(
-    selector: Selector, workload: Workload, budget: Budget, terms: Terms, share: Fraction, records: float | None = None
+    selector: Selector,
+    workload: Workload,
+    budget: Budget,
+    terms: Terms,
+    share: Fraction,
+    records: float | None = None,
+    mechanism: Mechanism | None = None,
 ) -> PlannedSession:
     """Return the selector's plan for a session with this budget. Raises the selector's refusals; nothing is charged.
 
-    share: of a holdout, reserved from what votes leave; the selector has it where no pair could be left to measure.
+    mechanism: of the noise of tables; None for core's own. share: of a holdout, reserved from what votes leave; the
+    selector has it where no pair could be left to measure.
     """
     asked, share = share, _possible_share(workload, share)
     votes, left = split_votes(selector, budget)
@@ -110,9 +121,10 @@ def plan_session(
 
     def plan_with(whole: Budget) -> SelectionPlan:
         steps = whole - bins
-        return _plan_steps(selector, workload, steps * (1 - share) if share else steps, terms, records)
+        factor = 1.0 if mechanism is None else _noise_factor(mechanism, workload, steps, terms)
+        return _plan_steps(selector, workload, steps * (1 - share) if share else steps, terms, records, factor)
 
-    plan, account, reason = plan_with(left), None, ""
+    plan, account = plan_with(left), None
     if budget.kind == "approx":
         plans = {left.rho: plan}
 
@@ -122,7 +134,9 @@ def plan_session(
             planned = plans[rho].choices
             return None if planned is None else tuple((count, each.rho) for count, each in planned)
 
-        settled = settle_account(budget if votes is None else budget - votes, bins_choices(columns), choices)
+        settled = _why_not_exact(mechanism) or settle_account(
+            budget if votes is None else budget - votes, bins_choices(columns), choices
+        )
         if isinstance(settled, SessionAccount):
             gained = 1 - math.sqrt(left.rho / settled.budget.rho)
             room = f" with room for {settled.count} planned choices" if settled.count else ""
@@ -132,6 +146,13 @@ def plan_session(
         else:
             reason = f"the budget is converted by zCDP, without the exact Gaussian curve: {settled}"
         plan = evolve(plan, notes=[*plan.notes, reason])
+    if mechanism is not None:
+        factor = _noise_factor(mechanism, workload, left - bins, terms)
+        note = (
+            f"tables have noise of mechanism {mechanism_name(mechanism)!r}, with {factor:.3g} times the standard "
+            "deviation of core's own; selectors divide the budget as for core's own"
+        )
+        plan = evolve(plan, notes=[*plan.notes, note])
     if not bins.is_zero:
         names = ", ".join(workload.domain.undetermined)
         plan = evolve(plan, shares={f"private bins of {names}": bins, **plan.shares})
@@ -144,10 +165,20 @@ def plan_session(
     return PlannedSession(plan=plan, votes=votes, budget=left, account=account)
 
 
+def _why_not_exact(mechanism: Mechanism | None) -> str:
+    """Return why the noise of a session's tables has no exact Gaussian account; empty where it has."""
+    if mechanism is not None:
+        try:
+            check_exact(mechanism)
+        except BudgetError:
+            return f"the noise of mechanism {mechanism_name(mechanism)!r} is not discrete Gaussian"
+    return ""
+
+
 def _plan_steps(
-    selector: Selector, workload: Workload, budget: Budget, terms: Terms, records: float | None
+    selector: Selector, workload: Workload, budget: Budget, terms: Terms, records: float | None, factor: float
 ) -> SelectionPlan:
-    """Return the selector's plan for steps of this budget, if it is one."""
+    """Return the selector's plan for steps of this budget, if it is one. factor: of noise, to that of core."""
     plan: object = selector.plan(workload, budget, terms, records)
     if not isinstance(plan, SelectionPlan):
         raise IncompatiblePlugin(f"selector {_name(selector)} planned a {type(plan).__name__}, not a SelectionPlan")
@@ -162,6 +193,7 @@ def _plan_steps(
         raise IncompatiblePlugin(
             f"selector {_name(selector)} planned another learner without its structure, or the reverse"
         )
+    plan = evolve(plan, deviation=float(plan.deviation) * factor)
     if plan.deviation > _MAX_DEVIATION_RECORDS:
         raise BudgetError(
             f"selector {_name(selector)} would measure each attribute with noise of {plan.deviation:.2g} records "
@@ -190,15 +222,37 @@ def _are_choices(choices: object, budget: Budget) -> bool:
     )
 
 
+def _noise_factor(mechanism: Mechanism, workload: Workload, budget: Budget, terms: Terms) -> float:
+    """Return how much wider the noise of a mechanism is than core's own, for all attributes alone at half the budget.
+
+    Raises BudgetError, before any charge, where it cannot be drawn for about a hundredth of the budget, which steps
+    may come to, and in digits that no mechanism expects.
+    """
+    alone = terms.sensitivity(Structure(workload.domain, [(name,) for name in workload.attributes]))
+    little = budget * _LITTLE_SHARE
+    calibrate(mechanism, mechanism.noise(alone, little), alone, little)
+    own, half = session_mechanism(budget), budget * Fraction(1, 2)
+    return math.sqrt(mechanism.noise(alone, half).variance / own.noise(alone, half).variance)
+
+
+def session_noises(mechanism: Mechanism | None, budget: Budget) -> tuple[Noise, ...]:
+    """Return a noise as tables of a session have it, for the dry run of a learner; empty for core's own."""
+    if mechanism is None:
+        return ()
+    return (mechanism.noise(Sensitivity(l0=1, l1=1, l2_squared=1, linf=1), budget),)
+
+
 def _possible_share(workload: Workload, share: Fraction) -> Fraction:
     """Return the share of a holdout; 0 where no candidate pair could be left for it, whatever a selector measures."""
     alone = Structure(workload.domain, [(name,) for name in workload.attributes])
     return share if share and candidate_pairs(alone, workload.candidates) else Fraction(0)
 
 
-def plan_for_curator(selector: Selector, workload: Workload, curator: LiveCurator, share: Fraction) -> PlannedSession:
+def plan_for_curator(
+    selector: Selector, workload: Workload, curator: LiveCurator, share: Fraction, mechanism: Mechanism | None = None
+) -> PlannedSession:
     """Return the selector's plan for a curator's whole budget; see `plan_session`."""
-    return plan_session(selector, workload, curator.remaining, curator.terms, share)
+    return plan_session(selector, workload, curator.remaining, curator.terms, share, mechanism=mechanism)
 
 
 def _fitting_of(learner: Learner, inference: Inference, randomness: Randomness) -> Fitting:
@@ -240,27 +294,29 @@ def select_structure(
     inference: Inference,
     *,
     share: Fraction = Fraction(0),
+    mechanism: Mechanism | None = None,
     randomness: Randomness | None = None,
     progress: Progress = silent,
 ) -> tuple[NoisyTables, Selection]:
     """Open a session, let the selector spend it, and measure the tables that it left for the end.
 
-    share: of the budget, for a holdout: tables of random candidate pairs that were not measured, which nobody
-    learns from. Returns the session's release and the selection, whose notes include what was decided here. Raises what
-    can be refused before the charge, and LearningFailed for any error after it: the release so far is saved and in the
-    error.
+    mechanism: of the noise of tables; None for core's own. share: of the budget, for a holdout: tables of random
+    candidate pairs that were not measured, which nobody learns from. Returns the session's release and the selection,
+    whose notes include what was decided here. Raises what can be refused before the charge, and LearningFailed for any
+    error after it: the release so far is saved and in the error.
     """
-    planned = plan_for_curator(selector, workload, curator, share)
+    planned = plan_for_curator(selector, workload, curator, share, mechanism)
     plan = planned.plan
     if plan.learner is None and isinstance(selector, SwitchingSelector):
         selector = selector.without_switch()
     named = isinstance(selector, NamedCliques)
     if not named:  # whose learner was checked with its own structure
-        check_learner(learner, inference, workload, plan, curator.terms, planned.budget)
+        noises = session_noises(mechanism, planned.budget)
+        check_learner(learner, inference, workload, plan, curator.terms, planned.budget, noises)
     source = randomness_or_system(randomness)
     fitting = _fitting_of(learner, inference, source)
     # With np.seterr(all='raise') an underflow in the tail of a density would end the run after the charge.
-    with np.errstate(under="ignore"), _open_session(selector, curator, workload, planned) as session:
+    with np.errstate(under="ignore"), _open_session(selector, curator, workload, planned, mechanism) as session:
         assert isinstance(session, LiveSession)
         try:
             session.reserve_holdout(possible := _possible_share(workload, share))
@@ -296,12 +352,16 @@ def select_structure(
 
 
 def _open_session(
-    selector: Selector, curator: LiveCurator, workload: Workload, planned: PlannedSession
+    selector: Selector,
+    curator: LiveCurator,
+    workload: Workload,
+    planned: PlannedSession,
+    mechanism: Mechanism | None,
 ) -> AbstractContextManager[Session]:
     """Return the session; an error once it is paid for, as private bins are found, becomes LearningFailed."""
     before = curator.remaining
     try:
-        return curator.session(workload=workload, votes=planned.votes, account=planned.account)
+        return curator.session(workload=workload, votes=planned.votes, account=planned.account, mechanism=mechanism)
     except Exception as error:
         if curator.remaining == before:
             raise
@@ -504,15 +564,11 @@ def workload_of(workload: object) -> Workload:
     return workload
 
 
-def share_only(split: Split | str | Mapping[str, Any], mechanism: object, budget: Budget) -> Fraction:
+def share_only(split: Split | str | Mapping[str, Any]) -> Fraction:
     """Return the share of a holdout. Raises OptionError for options that go with named cliques only."""
     split = Split.of(split)
     if split.tables != "even":
         raise OptionError(
             f"split = {split.tables!r} divides a budget over named cliques, but a selector divides it itself"
-        )
-    if mechanism not in (MECHANISM, drawn := mechanism_of(session_budget(budget))):
-        raise OptionError(
-            f"a selection under {budget} draws its noise with mechanism {drawn!r}, exactly; leave the mechanism out"
         )
     return split.holdout

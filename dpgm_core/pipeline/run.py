@@ -37,6 +37,7 @@ from dpgm_core.learning.selector_run import (
     plan_session,
     select_structure,
     selector_of,
+    session_noises,
     share_only,
     workload_of,
 )
@@ -144,7 +145,7 @@ class Run:
     source: AnySource | None = field(converter=_as_source)
     target: Structure | Selector = field(converter=_as_target)
     budget: Budget
-    mechanism: str | Mapping[str, Any] | Mechanism = MECHANISM
+    mechanism: str | Mapping[str, Any] | Mechanism | None = None
     learner: Learner | None = field(factory=partial(make, "learner", LEARNER), converter=_as_learner)
     inference: Inference = field(factory=partial(make, "inference", INFERENCE), converter=_as_inference)
     workload: Workload | None = field(default=None, converter=_as_workload, kw_only=True)
@@ -195,7 +196,7 @@ class Run:
         check_structure(self.target)
         check_determined(with_placeholders(self.domain))
         _check_constraints(self.domain, None)
-        mechanism: Mechanism = make("mechanism", self.mechanism)
+        mechanism = self._mechanism
         check = evolve(self, learner=None).check
         return self._with_labels(check, lambda run, found: run._release(mechanism, found))
 
@@ -223,13 +224,13 @@ class Run:
         if structure.domain.undetermined:
             (evolve(self, learner=LEARNER) if self.learner is None else self)._session_parts()  # refuses
             cost, left = left_for_tables(structure, self.budget, self.terms)
-            tables = price(left, session_mechanism(left), self.inference, split=self.split)
+            tables = price(left, session_mechanism(left, self.mechanism), self.inference, split=self.split)
             columns = ", ".join(map(repr, structure.domain.undetermined))
             note = f"private bins of {columns} are found first, for {cost}; tables may come out smaller than shown"
             workload = NamedCliques(structure=structure).workload
             notes = (note, *tables.notes, *describe_passes(self.source, workload, self.terms))
             return evolve(tables, asked=self.budget, cost=self.budget, notes=notes)
-        mechanism: Mechanism = make("mechanism", self.mechanism)
+        mechanism = self._mechanism
         if self.learner is None:
             tables = price(self.budget, mechanism, self.inference, split=self.split)
             passes = describe_passes(self.source, counted_tables(tables, structure), self.terms)
@@ -267,9 +268,11 @@ class Run:
             costs = {f"labels of {column.column!r}": column.budget for column in open_columns}
             notes = [*(column.note() for column in open_columns), *chosen.notes]
             return evolve(chosen, shares={**costs, **chosen.shares}, notes=notes)
-        planned = plan_session(selector, workload, self.budget, self.terms, share, check_records(records))
+        mechanism = self._session_mechanism()
+        planned = plan_session(selector, workload, self.budget, self.terms, share, check_records(records), mechanism)
         learner, chosen = self._learner(), planned.plan
-        check_learner(learner, self.inference, workload, chosen, self.terms, planned.budget)
+        noises = session_noises(mechanism, planned.budget)
+        check_learner(learner, self.inference, workload, chosen, self.terms, planned.budget, noises)
         notes = list(chosen.notes)
         needed = largest_estimate(learner, self.inference, workload, chosen)
         if needed is not None:
@@ -300,17 +303,28 @@ class Run:
     def _session_parts(self) -> tuple[Selector, Workload, Fraction]:
         """The selector, its workload and the share of the holdout; named cliques select themselves.
 
-        Raises what is refused of a structure over private bins, and of a selector's mechanism and split.
+        Raises what is refused of a structure over private bins, and of a selector's split.
         """
         if not isinstance(self.target, Structure):
             selector = self.target
             if isinstance(selector, SwitchingSelector) and not self.may_switch:
                 selector = selector.without_switch()
-            return selector, workload_of(self.workload), share_only(self.split, self.mechanism, self.budget)
+            return selector, workload_of(self.workload), share_only(self.split)
         learner = self._learner()
-        share = check_named(self.target, self.budget, self.mechanism, self.split, learner, self.inference, self.terms)
+        noises = session_noises(self._session_mechanism(), session_budget(self.budget))
+        share = check_named(self.target, self.budget, self.split, learner, self.inference, self.terms, noises)
         named = NamedCliques(structure=self.target, checked=bool(share))
         return named, named.workload, share
+
+    @property
+    def _mechanism(self) -> Mechanism:
+        """The mechanism of named tables."""
+        mechanism: Mechanism = make("mechanism", MECHANISM if self.mechanism is None else self.mechanism)
+        return mechanism
+
+    def _session_mechanism(self) -> Mechanism | None:
+        """The mechanism of a session's tables; None for core's own. Raises what `session_mechanism` refuses."""
+        return None if self.mechanism is None else session_mechanism(session_budget(self.budget), self.mechanism)
 
     def _over(self, labels: LabelledDomain) -> Run:
         """The rest of the run, over the labels that were found."""
@@ -374,7 +388,7 @@ class Run:
             )
         learner.check(structure, self.inference)
         check_resources(learner, structure, self.inference)
-        curator = self._curator(structure, make("mechanism", self.mechanism), self.split, discovery)
+        curator = self._curator(structure, self._mechanism, self.split, discovery)
         if self.ledger is not None:
             # of several releases the first would be paid for where the ledger lacks the rest
             self.ledger.check(self.budget)
@@ -390,6 +404,7 @@ class Run:
             self._learner(),
             self.inference,
             share=share,
+            mechanism=self._session_mechanism(),
             randomness=self.randomness,
             progress=self.progress,
         )
@@ -416,7 +431,9 @@ class Run:
     def _session_curator(self, workload: Workload, discovery: Discovery | None = None) -> LiveCurator:
         """The same for a session: no structure is known yet, so each attribute is a clique of its own."""
         structure = Structure(workload.domain, [(name,) for name in workload.attributes])
-        return self._curator(structure, session_mechanism(session_budget(self.budget)), Split(), discovery)
+        return self._curator(
+            structure, session_mechanism(session_budget(self.budget), self.mechanism), Split(), discovery
+        )
 
     def _dry_run(self) -> None:
         source, learner = self._records(), self.learner
@@ -430,18 +447,21 @@ class Run:
             selector, workload, share = self._session_parts()
             _check_constraints(workload.domain, self.inference)
             curator = self._session_curator(workload)
-            planned = plan_for_curator(selector, workload, curator, share)
+            mechanism = self._session_mechanism()
+            planned = plan_for_curator(selector, workload, curator, share, mechanism)
             if planned.votes is not None:
                 check_rows(source, "votes")
             if not isinstance(selector, NamedCliques):
-                check_learner(self._learner(), self.inference, workload, planned.plan, curator.terms, planned.budget)
+                learner, noises = self._learner(), session_noises(mechanism, planned.budget)
+                terms = curator.terms
+                check_learner(learner, self.inference, workload, planned.plan, terms, planned.budget, noises)
             check_source(source, curator.structure, self.terms)
             return
         _check_constraints(structure.domain, None if learner is None else self.inference)
         if learner is not None:
             learner.check(structure, self.inference)
             check_resources(learner, structure, self.inference)
-        mechanism: Mechanism = make("mechanism", self.mechanism)
+        mechanism = self._mechanism
         curator = self._curator(structure, mechanism, self.split)
         measured, split = None, self.split
         if learner is not None:
@@ -461,7 +481,7 @@ def fit(  # noqa: PLR0913 - each setting of a run is a parameter
     data: object,
     structure: Structure | str | Mapping[str, Any] | Selector,
     budget: Budget,
-    mechanism: str | Mapping[str, Any] | Mechanism = MECHANISM,
+    mechanism: str | Mapping[str, Any] | Mechanism | None = None,
     learner: str | Mapping[str, Any] | Learner | None = None,
     inference: str | Mapping[str, Any] | Inference = INFERENCE,
     *,
@@ -490,8 +510,10 @@ def fit(  # noqa: PLR0913 - each setting of a run is a parameter
     budget
         Spent in full.
     mechanism, learner, inference
-        Names, tables with options, or objects. No learner: "eb-map", or another one that the selector gives its tables
-        to, as "auto" does where latent classes are predicted to be nearer.
+        Names, tables with options, or objects. Without a mechanism named tables have Laplace noise, and those of a
+        selector, or of private bins, discrete Laplace or discrete Gaussian noise, as goes with the budget. Without a
+        learner: "eb-map", or another one that the selector gives its tables to, as "auto" does where latent classes are
+        predicted to be nearer.
     workload
         With a selector only: what the model is for. A Domain is short for its `Workload.default`.
     terms
@@ -577,6 +599,7 @@ def select(  # noqa: PLR0913 - as of `fit`
     progress: Progress = silent,
     split: Split | str | Mapping[str, Any] = "even",
     labels_from: str | Path | None = None,
+    mechanism: str | Mapping[str, Any] | Mechanism | None = None,
 ) -> tuple[NoisyTables, Selection]:
     """Choose a structure privately; `learn` makes a model of the returned release at no cost.
 
@@ -597,7 +620,7 @@ def select(  # noqa: PLR0913 - as of `fit`
         data,
         selector_of(selector),
         budget,
-        MECHANISM,
+        mechanism,
         LEARNER if learner is None else learner,
         inference,
         workload=workload_of(workload),
@@ -616,7 +639,7 @@ def release(
     data: object,
     structure: Structure,
     budget: Budget,
-    mechanism: str | Mapping[str, Any] | Mechanism = MECHANISM,
+    mechanism: str | Mapping[str, Any] | Mechanism | None = None,
     *,
     terms: Terms | None = None,
     neighbours: Neighbours | str | None = None,
@@ -656,7 +679,7 @@ def release(
 def plan(
     structure: Structure,
     budget: Budget,
-    mechanism: str | Mapping[str, Any] | Mechanism = MECHANISM,
+    mechanism: str | Mapping[str, Any] | Mechanism | None = None,
     inference: str | Mapping[str, Any] | Inference = INFERENCE,
     *,
     terms: Terms | None = None,
@@ -705,6 +728,7 @@ def plan_selection(
     records: float | None = None,
     split: str | Mapping[str, Any] = "even",
     data: object = None,
+    mechanism: str | Mapping[str, Any] | Mechanism | None = None,
 ) -> SelectionPlan:
     """Return what a selection would spend and see, without reading any record.
 
@@ -714,7 +738,7 @@ def plan_selection(
     target = selector_of(selector)
     settings: dict[str, Any] = {"workload": workload, "terms": terms, "split": split, "may_switch": learner is None}
     named = LEARNER if learner is None else learner
-    return Run(data, target, budget, MECHANISM, named, inference, **settings).plan_selection(records)
+    return Run(data, target, budget, mechanism, named, inference, **settings).plan_selection(records)
 
 
 @one_thread

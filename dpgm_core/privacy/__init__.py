@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dpgm_core._util.lazy import face
 
 if TYPE_CHECKING:
-    from dpgm_core.privacy.budget import Split
+    from dpgm_core.privacy.budget import NoiseDistribution, Split
     from dpgm_core.privacy.contrasts import monomials, products, spread
     from dpgm_core.privacy.descent import descent_temperature
     from dpgm_core.privacy.dominating_pairs import truncated_delta
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from dpgm_core.privacy.samplers import bounded_variance, discrete_gaussian, discrete_laplace
     from dpgm_core.privacy.selection import temperature
     from dpgm_core.privacy.session_account import SessionAccount
+    from dpgm_core.privacy.tabulated import TabulatedNoise, calibrate_tabulated
 
 # module -> its public names
 _LAZY = {
-    "budget": ["Split"],
+    "budget": ["NoiseDistribution", "Split"],
     "contrasts": ["monomials", "products", "spread"],
     "descent": ["descent_temperature"],
     "dominating_pairs": ["truncated_delta"],
@@ -39,16 +40,20 @@ _LAZY = {
     "samplers": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
     "selection": ["temperature"],
     "session_account": ["SessionAccount"],
+    "tabulated": ["TabulatedNoise", "calibrate_tabulated"],
 }
 
 __all__ = [
     "Exactness",
     "LabelsPlan",
+    "NoiseDistribution",
     "SessionAccount",
     "Split",
+    "TabulatedNoise",
     "ThresholdNoise",
     "analytic_delta",
     "bounded_variance",
+    "calibrate_tabulated",
     "descent_temperature",
     "discrete_delta",
     "discrete_gaussian",

@@ -46,7 +46,8 @@ __all__ = [
 # known for subsamples: there whole data sets, leaving and joining under add-remove, and (Laplace) a randomised response
 # a round each give a bound, and the smallest counts.
 
-_LAPLACE = ("discrete-laplace", "laplace")
+# Tabulated noise goes by the pure loss of a unit shift in each cell, as Laplace noise does; that is all that is used.
+_LAPLACE = ("discrete-laplace", "laplace", "tabulated")
 
 #: Rates are multiples of it, because a coin of such a rate can be flipped exactly.
 RATE_GRID = 2**32

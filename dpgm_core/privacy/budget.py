@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from attrs import field, frozen
 
@@ -19,6 +19,8 @@ from dpgm_core.errors import BudgetError, OptionError, did_you_mean
 __all__ = [
     "Budget",
     "BudgetKind",
+    "MAX_WEIGHTS",
+    "NoiseDistribution",
     "PrivacyEvent",
     "Split",
     "check_budget",
@@ -32,6 +34,9 @@ __all__ = [
 ]
 
 BudgetKind: TypeAlias = Literal["pure", "zcdp", "approx"]
+EventKind: TypeAlias = Literal[
+    "discrete-laplace", "laplace", "discrete-gaussian", "gaussian", "truncated-discrete-laplace", "tabulated"
+]
 
 
 @frozen(repr=False)
@@ -397,20 +402,74 @@ def compose_budgets(costs: Iterable[Budget], conversion_delta: Fraction | None =
     return Budget("approx", epsilon=epsilon, delta=delta)
 
 
+#: Most weights of a distribution, the bits of a weight, and those of how much of a tail is lost a record.
+MAX_WEIGHTS, _WEIGHT_BITS, _TAIL_BITS = 2**16, 62, 40
+
+
+@frozen(kw_only=True, cache_hash=True, repr=False)
+class NoiseDistribution:
+    """A symmetric distribution on the whole numbers without ends, by whole weights.
+
+    W = k has the weight `weights[abs(k)]`; beyond the last, each weight is `tail` times the one before.
+
+    Parameters
+    ----------
+    weights : tuple of int
+        Of 0, 1, ..., K records; each from 1 to 2**62 - 1, at most 2**16 of them.
+    tail : Fraction
+        Above 0 and at most 1 - 2**-40, both parts below 2**62. Noise with an end would reveal counts there.
+
+    Raises
+    ------
+    BudgetError
+        For other weights and tails.
+
+    Examples
+    --------
+    >>> NoiseDistribution(weights=(4, 2, 1), tail=Fraction(1, 2))
+    NoiseDistribution(3 weights, tail 0.5)
+    """
+
+    weights: tuple[int, ...]
+    tail: Fraction
+
+    def __attrs_post_init__(self) -> None:
+        weights, tail = self.weights, self.tail
+        if not isinstance(weights, tuple) or not 1 <= len(weights) <= MAX_WEIGHTS:
+            raise BudgetError(f"a noise distribution needs a tuple of 1 to {MAX_WEIGHTS:,} weights")
+        if not all(type(weight) is int and 0 < weight < 1 << _WEIGHT_BITS for weight in weights):
+            raise BudgetError(
+                "each weight of a noise distribution must be a whole number from 1 to 2**62 - 1; 0 would be an end, "
+                "which reveals a count"
+            )
+        most = 1 - Fraction(1, 1 << _TAIL_BITS)
+        if not isinstance(tail, Fraction) or not 0 < tail <= most or tail.denominator >= 1 << _WEIGHT_BITS:
+            raise BudgetError(
+                "the tail of a noise distribution must be a Fraction above 0 and at most 1 - 2**-40, both parts below "
+                f"2**62; got {tail!r}"
+            )
+
+    def __repr__(self) -> str:
+        return f"NoiseDistribution({len(self.weights)} weights, tail {float(self.tail):.6g})"
+
+
 @frozen(kw_only=True)
 class PrivacyEvent:
     """One use of a noise, as an accountant needs to know it: an allow-listed kind and finite parameters.
 
     Parameters
     ----------
-    kind : {"discrete-laplace", "laplace", "discrete-gaussian", "gaussian", "truncated-discrete-laplace"}
+    kind : {"discrete-laplace", "laplace", "discrete-gaussian", "gaussian", "truncated-discrete-laplace", "tabulated"}
         The distribution of the noise.
     scale : float
-        The Laplace scale or the Gaussian sigma, in records.
+        The Laplace scale or the Gaussian sigma, in records; of a tabulated distribution one over the largest loss of a
+        shift by one record.
     sensitivity : float
-        L1 for Laplace noise, L2 for Gaussian noise, in records.
+        L2 for Gaussian noise, L1 for all other noise, in records.
     bound : int, optional
         The largest value of truncated noise, in whole records; None for all other kinds.
+    distribution : NoiseDistribution, optional
+        That of tabulated noise; None for all other kinds.
 
     Raises
     ------
@@ -418,15 +477,21 @@ class PrivacyEvent:
         For an unknown kind, and for parameters that are not finite and positive.
     """
 
-    kind: Literal["discrete-laplace", "laplace", "discrete-gaussian", "gaussian", "truncated-discrete-laplace"]
+    kind: EventKind
     scale: float
     sensitivity: float
     bound: int | None = None
+    distribution: NoiseDistribution | None = None
 
     def __attrs_post_init__(self) -> None:
-        kinds = ("discrete-laplace", "laplace", "discrete-gaussian", "gaussian", "truncated-discrete-laplace")
+        kinds = get_args(EventKind)
         if self.kind not in kinds:
             raise BudgetError(f"there is no privacy event {self.kind!r}{did_you_mean(self.kind, kinds)}")
+        if (self.kind == "tabulated") is not isinstance(self.distribution, NoiseDistribution):
+            raise BudgetError(
+                f"a {self.kind} event was given a {type(self.distribution).__name__} as its distribution; a tabulated "
+                "event needs a NoiseDistribution, and no other has one"
+            )
         for name, value in (("scale", self.scale), ("sensitivity", self.sensitivity)):
             if not isinstance(value, float) or not math.isfinite(value) or value <= 0:
                 raise BudgetError(f"a privacy event needs a finite, positive {name}; got {value!r}")

@@ -20,11 +20,18 @@ from dpgm_core._util.randomness import Randomness, SystemRandomness
 from dpgm_core.components.options import converter, option
 from dpgm_core.components.registry import default_registry
 from dpgm_core.errors import BudgetError, IncompatiblePlugin, InferenceError, OptionError
-from dpgm_core.privacy.budget import Budget, PrivacyEvent
+from dpgm_core.privacy.budget import Budget, BudgetKind, PrivacyEvent
 from dpgm_core.privacy.dominating_pairs import laplace_delta, truncated_delta
 from dpgm_core.privacy.gaussian import Part, analytic_delta, discrete_delta
 from dpgm_core.privacy.joint_gaussian import normal_parts_delta, together_delta
 from dpgm_core.privacy.sensitivity import Sensitivity
+from dpgm_core.privacy.tabulated import (
+    LAST_DIGITS,
+    TabulatedNoise,
+    tabulated_cost,
+    tabulated_delta,
+    tabulated_variance,
+)
 
 __all__ = [
     "Calibration",
@@ -38,6 +45,7 @@ __all__ = [
     "check_claims",
     "check_together",
     "event_of",
+    "mechanism_name",
     "noise_fields",
     "parts_of",
     "residuals",
@@ -256,6 +264,7 @@ def residuals(values: FloatArray) -> FloatArray:
 # * Laplace kinds: epsilon = L1 / scale; rho = epsilon^2 / 2; an (epsilon', delta) as in `laplace_delta`.
 # * Gaussian kinds: rho = L2^2 / (2 scale^2); delta as in `discrete_delta` and `analytic_delta`; no pure epsilon at all.
 # * truncated Laplace: delta as in `truncated_delta`; neither pure epsilon nor zCDP.
+# * tabulated: core's own noise of the distribution that the event holds; see `dpgm_core.privacy.tabulated`.
 # * Gaussian noises of several widths, drawn together: delta as in `together_delta`, or `normal_parts_delta` (textbook).
 #
 # These are the bounds that core can prove: a mechanism with a sharper analysis must claim that its noise costs more. A
@@ -288,6 +297,10 @@ def check_claims(noise: Noise, sensitivity: Sensitivity) -> None:
     states no event.
     """
     event = event_of(noise)
+    if event.distribution is not None and type(noise) is not TabulatedNoise:
+        raise BudgetError(
+            "the noise of a tabulated distribution is drawn by core; leave `draw` out, and return a TabulatedNoise"
+        )
     if not noise.exact and not noise.unsafe:
         raise BudgetError("its noise is not exact, and does not say in `unsafe` why its guarantee falls short")
     check_cost(noise.cost, event, sensitivity)
@@ -330,7 +343,8 @@ def check_cost(cost: Budget, event: PrivacyEvent, sensitivity: Sensitivity) -> N
         costs = f"(epsilon, delta) = ({decimal_text(cost.epsilon)}, {needed:.6g})"
     else:
         least = _least_budget(cost.kind, event, sensitivity)
-        covered = least is not None and least * _ROOM <= cost
+        room = _ROOM if event.distribution is None else LAST_DIGITS
+        covered = least is not None and least * room <= cost
         costs = f"no {cost.kind} budget at all" if least is None else str(least)
     if not covered:
         raise BudgetError(
@@ -375,9 +389,11 @@ def event_of(noise: Noise) -> PrivacyEvent:
     return event
 
 
-def _least_budget(kind: str, event: PrivacyEvent, sensitivity: Sensitivity) -> Budget | None:
+def _least_budget(kind: BudgetKind, event: PrivacyEvent, sensitivity: Sensitivity) -> Budget | None:
     """Return the exact pure epsilon or rho of the event; None where it has none."""
     scale = Fraction(event.scale)
+    if event.distribution is not None:
+        return tabulated_cost(event.distribution, sensitivity, kind)
     if event.kind == _TRUNCATED:
         return None
     if event.kind in _GAUSSIAN:
@@ -391,6 +407,8 @@ def _least_delta(event: PrivacyEvent, sensitivity: Sensitivity, epsilon: Fractio
     if event.kind in _GAUSSIAN:
         delta_of = discrete_delta if event.kind == "discrete-gaussian" else analytic_delta
         return float(delta_of(Fraction(event.scale) ** 2, sensitivity, epsilon))
+    if event.distribution is not None:
+        return tabulated_delta(event.distribution, sensitivity, epsilon)
     if event.bound is not None:
         return truncated_delta(Fraction(event.scale), event.bound, sensitivity, epsilon)
     return laplace_delta(Fraction(event.scale), sensitivity, epsilon)
@@ -401,6 +419,8 @@ def _least_variance(event: PrivacyEvent) -> float:
     if event.kind in _GAUSSIAN:
         rate = 1 / event.scale**2 if event.scale > 0.05 else math.inf
         return 1 / math.expm1(rate) if rate < 700 else 0.0
+    if event.distribution is not None:
+        return tabulated_variance(event.distribution)
     rate = 1 / event.scale
     if event.bound is None:
         return 2 * math.exp(-rate) / math.expm1(-rate) ** 2
@@ -462,6 +482,11 @@ def calibrate(mechanism: Mechanism, noise: Noise, sensitivity: Sensitivity, budg
     return Calibration(
         noise=noise, component=component, options=registry.options_of(mechanism), sensitivity=sensitivity, budget=budget
     )
+
+
+def mechanism_name(mechanism: Mechanism) -> str:
+    """Return the registered name of a mechanism, or that of its class."""
+    return default_registry().name_of("mechanism", mechanism) or type(mechanism).__name__
 
 
 def check_draw(noise: object, shape: tuple[int, ...]) -> Array:

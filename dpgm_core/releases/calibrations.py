@@ -14,6 +14,7 @@ from dpgm_core.errors import ModelFileError
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.mechanism import Calibration, Noise, noise_fields
 from dpgm_core.privacy.sensitivity import Sensitivity
+from dpgm_core.privacy.tabulated import TabulatedNoise
 
 __all__ = ["calibration_of", "calibration_to", "check_noise_facts"]
 
@@ -25,8 +26,13 @@ def calibration_to(one: Calibration) -> dict[str, Any]:
         "options": plain(one.options),
         "sensitivity": attrs.asdict(one.sensitivity),
         "budget": one.budget.to_dict(),
-        "noise": noise_fields(one.noise) if one.component else plain(noise_fields(one.noise)),
+        "noise": noise_fields(one.noise) if _is_restorable(one) else plain(noise_fields(one.noise)),
+        **({"tabulated": True} if isinstance(one.noise, TabulatedNoise) else {}),
     }
+
+
+def _is_restorable(one: Calibration) -> bool:
+    return one.component is not None or isinstance(one.noise, TabulatedNoise)
 
 
 def calibration_of(entry: Mapping[str, Any], registry: Registry | None = None) -> Calibration:
@@ -34,6 +40,15 @@ def calibration_of(entry: Mapping[str, Any], registry: Registry | None = None) -
     component = entry["component"]
     if not isinstance(component, str | None):
         raise ModelFileError("the mechanism of its noise must be named by a text")
+    if entry.get("tabulated", False) is True:  # all of it is in the file, so no plugin is needed
+        tabulated = converter.structure(entry["noise"], TabulatedNoise)
+        return Calibration(
+            noise=tabulated,
+            component=component,
+            options=dict(entry["options"]),
+            sensitivity=converter.structure(entry["sensitivity"], Sensitivity),
+            budget=Budget.parse(entry["budget"]),
+        )
     if component is None:
         raise ModelFileError(
             "its noise was drawn by a mechanism object that is not registered, so it cannot be restored; "

@@ -369,7 +369,7 @@ class _Reader:
         cliques = self._cliques(plain["candidates"])
         groups = self._groups(plain["groups"], len(cliques)) if plain["kind"] == "mean" else None
         count = len(cliques if groups is None else groups)
-        calibration = self._calibration(plain["calibration"])
+        calibration = self._calibration(plain["calibration"], core=True)
         needed = score_sensitivity(count, self._person)
         if calibration.sensitivity != needed:
             raise ModelFileError(
@@ -416,10 +416,14 @@ class _Reader:
             voter.check(self._terms)
         return Verdict(voter=voter, budget=budget, edges=edges)
 
-    def _calibration(self, plain: Mapping[str, Any]) -> Calibration:
+    def _calibration(self, plain: Mapping[str, Any], *, core: bool = False) -> Calibration:
+        """The calibration of a step; core: whether its noise must be core's own."""
         calibration = calibration_of(plain, self._registry)
-        if calibration.component != mechanism_of(self._session.budget) or calibration.noise.unsafe is not None:
+        noise = calibration.noise
+        if noise.unsafe is not None or not noise.exact or noise.cost.kind != self._session.budget.kind:
             raise ModelFileError("a step of its session has other noise than sessions draw; it was edited")
+        if core and calibration.component != mechanism_of(self._session.budget):
+            raise ModelFileError("scores of its session have other noise than sessions draw; it was edited")
         return calibration
 
     def _cliques(self, plain: Any) -> tuple[Clique, ...]:

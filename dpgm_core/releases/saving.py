@@ -12,15 +12,18 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from dpgm_core._util.files import part_path
+from dpgm_core._util.files import part_path, plain
 from dpgm_core.errors import ModelFileError
+from dpgm_core.privacy.mechanism import Noise, noise_fields
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.workload import Workload
 
-__all__ = ["Room", "release_size", "save_elsewhere", "saved_text", "session_size"]
+__all__ = ["NOISY_STEPS", "Room", "release_size", "save_elsewhere", "saved_text", "session_size"]
 
 _BLOCK_BYTES = 2**20  # bytes written at once
 _SLACK_BYTES = 2**13  # bytes: headers, and numbers that are longer in a document than those it was measured with
+#: Steps with a noise of their own that few sessions have more of.
+NOISY_STEPS = 32
 _MAX_TABLE_CELLS = 2**17  # of a session's tables of several attributes, at most: few sessions measure as many
 
 #: What is said of a release whose file could not be written anywhere.
@@ -67,17 +70,19 @@ def release_size(release: NoisyTables) -> int:
     return _document_size(release.to_document()) + 8 * numbers + numbers // 1000 + _SLACK_BYTES
 
 
-def session_size(workload: Workload) -> int:
+def session_size(workload: Workload, noise: Noise | None = None) -> int:
     """Return how many bytes the file of a session over this workload takes, unless it measures unusually much.
 
-    Twice over, as each step writes it anew while the file of the step before is still there.
+    noise: of a table for a small share of the budget, where it is a third party's: each step writes its own. Twice
+    over, as each step writes the file anew while that of the step before is still there.
     """
     sizes = {one.name: one.size for one in workload.domain}
     alone = sum(sizes[name] for name in workload.attributes)
     several = (clique for clique in workload.candidates if len(clique) > 1)
     tables = min(sum(math.prod(sizes[name] for name in clique) for clique in several), _MAX_TABLE_CELLS)
     facts = [workload.domain.to_dict(), [list(clique) for clique in workload.candidates]]
-    return 2 * (_document_size(facts) + 8 * (alone + tables) + _SLACK_BYTES)
+    noises = 0 if noise is None else NOISY_STEPS * _document_size(plain(noise_fields(noise)))
+    return 2 * (_document_size(facts) + 8 * (alone + tables) + noises + _SLACK_BYTES)
 
 
 def save_elsewhere(path: Path, why: Exception, ledger: Path | None, save: Callable[[Path], object]) -> Path:

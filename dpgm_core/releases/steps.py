@@ -24,9 +24,9 @@ from dpgm_core.errors import BudgetError, ModelFileError, StructureError
 from dpgm_core.privacy.bins import BinsPlan, nodes_of
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.descent import Loss, Regressions, descent_cost, reach, within_limits
-from dpgm_core.privacy.mechanism import Calibration, Mechanism
+from dpgm_core.privacy.mechanism import Calibration, Mechanism, calibrate, mechanism_name
 from dpgm_core.privacy.selection import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, SCORE_GRID, cost_of, table_length
-from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 from dpgm_core.privacy.session_account import SessionAccount
 from dpgm_core.privacy.votes import Voter
 from dpgm_core.releases.calibrations import calibration_to
@@ -327,10 +327,11 @@ def session_budget(budget: Budget, votes: Budget | None = None) -> Budget:
 
 #: Cliques that a choice names where it is shown.
 _MAX_SHOWN = 4
+_ONE = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
 
 
 def mechanism_of(budget: Budget) -> str:
-    """The noise of a session: discrete Laplace for pure budgets, discrete Gaussian for zCDP.
+    """Core's own noise of a session: discrete Laplace for pure budgets, discrete Gaussian for zCDP.
 
     >>> mechanism_of(Budget.pure(1))
     'laplace'
@@ -338,10 +339,39 @@ def mechanism_of(budget: Budget) -> str:
     return "laplace" if budget.kind == "pure" else "gaussian"
 
 
-def session_mechanism(budget: Budget) -> Mechanism:
-    """Return the mechanism of a session's noise; raises PluginError where its plugin is missing."""
-    mechanism: Mechanism = make("mechanism", mechanism_of(budget))
-    return mechanism
+#: What a mechanism of tables must serve in a session of this kind, and what to do where it does not.
+_SERVED = {
+    "pure": ("pure epsilon, which a session under a pure budget spends", "a zCDP or (epsilon, delta) budget"),
+    "zcdp": ("rho, which a session under (epsilon, delta) or zCDP spends", "a pure budget"),
+}
+
+
+def session_mechanism(budget: Budget, mechanism: str | Mapping[str, Any] | Mechanism | None = None) -> Mechanism:
+    """Return the mechanism of a session's tables: core's own for None, else the one given, if its costs compose.
+
+    budget: what the session's steps may cost. Raises PluginError where a plugin is missing, OptionError for what is no
+    mechanism, and BudgetError for one that does not serve this kind of budget, whose noise costs more than it claims,
+    or is not exact and private to the letter; it is tried at a sensitivity of 1 and half the budget.
+    """
+    drawn: Mechanism = make("mechanism", mechanism_of(budget) if mechanism is None else mechanism)
+    if mechanism is None:
+        return drawn
+    name, half = mechanism_name(drawn), budget * Fraction(1, 2)
+    try:
+        noise = drawn.noise(_ONE, half)
+    except BudgetError as error:
+        served, other = _SERVED[budget.kind]
+        raise BudgetError(
+            f"mechanism {name!r} cannot serve {served}; give it a tabulated distribution, or use {other} (it said: "
+            f"{error})"
+        ) from error
+    calibrate(drawn, noise, _ONE, half)
+    if not noise.exact or noise.unsafe:
+        raise BudgetError(
+            f"mechanism {name!r} draws noise that is not private to the letter ({noise.unsafe}), and a session takes "
+            "exact noise only; leave its options as they are by default, or name the cliques"
+        )
+    return drawn
 
 
 def _groups_document(groups: Sequence[Sequence[int]], count: int) -> list[list[int]] | None:

@@ -12,6 +12,7 @@ from dpgm_core._util.arrays import FloatArray
 from dpgm_core.domain.attribute_tables import MISSING
 from dpgm_core.privacy.mechanism import Noise
 from dpgm_core.privacy.sensitivity import Contributions
+from dpgm_core.privacy.tabulated import log_moment, tabulated_variance
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.tables import Tables
@@ -184,6 +185,9 @@ def _far(total: float, releases: Sequence[NoisyTables]) -> tuple[float, float] |
 def _log_moment(noise: Noise, slopes: FloatArray) -> FloatArray:
     """log E exp(s X) of one draw, or more; infinite where it has none."""
     event = noise.event
+    if event.distribution is not None:
+        factor = math.sqrt(noise.variance / tabulated_variance(event.distribution))  # of a view in other units
+        return log_moment(event.distribution, slopes * factor)
     if event.kind in ("gaussian", "discrete-gaussian"):
         return np.asarray(np.square(slopes) * max(noise.variance, event.scale**2) / 2)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):

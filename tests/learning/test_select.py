@@ -301,14 +301,17 @@ def test_what_cannot_be_planned_costs_nothing(tmp_path, does):
         Run(Unread(), Toy(does=does), RHO, learner="naive-mle", workload=WORKLOAD, terms=TERMS).check()
 
 
-def test_a_mechanism_that_is_not_core_s_is_refused_before_the_charge(tmp_path):
-    """A selection draws core's noise; docs/mixing.md says so. No record is read, and the ledger stays empty."""
+def test_a_mechanism_that_costs_more_than_it_claims_is_refused_before_the_charge(tmp_path):
+    """No record is read, and the ledger stays empty; tests/e2e/test_mechanisms_and_selectors.py has the other pairs."""
 
     class Foreign(type(dpgm.make("mechanism", "gaussian"))):
-        """A mechanism of somebody else."""
+        """A mechanism of somebody else, which spends twice what it is allowed."""
+
+        def noise(self, sensitivity, budget):
+            return super().noise(sensitivity, budget * 2)
 
     book = new_ledger(tmp_path)
-    with pytest.raises(OptionError, match="draws its noise with mechanism 'gaussian', exactly"):
+    with pytest.raises(BudgetError, match="mechanism fault: it was asked for"):
         fit(Toy(), data=Unread(), ledger=book, mechanism=Foreign())
     assert not book.history()
 
@@ -465,7 +468,7 @@ def test_a_learner_that_fails_in_the_end_loses_nothing():
         ({"workload": None}, "what the model is for"),
         ({"workload": 3}, "what the model is for"),
         ({"split": "optimal"}, "divides it itself"),
-        ({"mechanism": "gaussian", "budget": Budget.pure(1)}, "leave the mechanism out"),
+        ({"mechanism": "gaussian", "budget": Budget.pure(1)}, "mechanism 'gaussian' cannot serve pure epsilon"),
         ({"structure": 3}, "needs a Structure after the data"),
         ({"budget": "1"}, "budget must be a Budget such as"),
         ({"structure": Structure(DOMAIN, [ALL])}, "leave it out"),
@@ -570,16 +573,14 @@ def test_a_domain_is_short_for_its_default_workload():
 
 
 def test_what_does_not_go_with_a_selection_is_refused_in_one_line():
-    """No workload, no selector, a split over cliques that nobody named, and another mechanism than the session's."""
+    """No workload, no selector, and a split over cliques that nobody named."""
     with pytest.raises(OptionError, match="what the model is for"):
         workload_of(None)
     with pytest.raises(StructureError, match="a selector such as 'auto' that chooses one; got int"):
         selector_of(3)
     with pytest.raises(OptionError, match="split = 'optimal' divides a budget over named cliques"):
-        share_only("optimal", "laplace", Budget.pure(1))
-    with pytest.raises(OptionError, match="leave the mechanism out"):
-        share_only("even", "staircase", Budget.pure(1))
-    assert share_only({"tables": "even", "holdout": 0.25}, "laplace", Budget.pure(1)) == 0.25
+        share_only("optimal")
+    assert share_only({"tables": "even", "holdout": 0.25}) == 0.25
 
 
 @frozen(kw_only=True)

@@ -24,7 +24,7 @@ def test_the_signature_of_fit():
     positional = [name for name, one in parameters.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
     assert positional == ["data", "structure", "budget", "mechanism", "learner", "inference"]
     defaults = {name: one.default for name, one in parameters.items() if one.default is not one.empty}
-    assert (defaults["mechanism"], defaults["learner"]) == ("laplace", None)
+    assert (defaults["mechanism"], defaults["learner"]) == (None, None)
     assert (defaults["inference"], defaults["split"]) == ("junction-tree", "even")
     assert defaults["randomness"] is defaults["ledger"] is None
     assert len(parameters) <= 15 and len(inspect.signature(dpgm.release).parameters) <= 12

@@ -18,17 +18,18 @@ from dpgm_core.privacy.gaussian import discrete_variance
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.measurement import measure
 from dpgm_core.privacy.mechanism import CLAMP, add_noise, calibrate, check_claims, check_cost, check_draw
+from dpgm_core.privacy.tabulated import TabulatedNoise
 from dpgm_testing.privacy_loss import worst_hockey_stick
 from dpgm_testing.reference import ReferenceGaussian, ReferenceGaussianNoise, ReferenceLaplace, ReferenceLaplaceNoise
 from dpgm_testing.subjects import BUDGETS, SENSITIVITIES
-from dpgm_testing.unusual import TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths
+from dpgm_testing.unusual import Power, TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths
 from tests.fixtures import Unread, live_curator
 
 ONE = SENSITIVITIES["one cell"]
 NOBODY = Sensitivity(l0=0, l1=0, l2_squared=0, linf=0)
 MECHANISMS = {
-    "pure": (ReferenceLaplace(), TwoWidths()),
-    "zcdp": (ReferenceGaussian(),),
+    "pure": (ReferenceLaplace(), TwoWidths(), Power()),
+    "zcdp": (ReferenceGaussian(), Power()),
     "approx": (ReferenceGaussian(), TruncatedLaplace()),
 }
 NOISES = [
@@ -57,6 +58,22 @@ def test_a_cost_is_taken_as_it_is_and_not_a_billionth_less(noise, sensitivity):
         with pytest.raises(BudgetError, match="its noise claims to cost"):
             check_cost(claimed, noise.event, sensitivity)
     check_cost(Budget.zero(cost.kind), noise.event, NOBODY)
+
+
+@frozen(kw_only=True)
+class DrawnElsewhere(TabulatedNoise):
+    """A tabulated distribution whose draws are a mechanism's own."""
+
+    def draw(self, shape, randomness):
+        return np.zeros(shape, np.int64)
+
+
+def test_tabulated_noise_is_drawn_by_core():
+    """Whoever states the distribution and draws by itself is refused, in one line."""
+    good = Power().noise(ONE, Budget.pure(1))
+    own = DrawnElsewhere(**attrs.asdict(good, recurse=False))
+    with pytest.raises(BudgetError, match=r"drawn by core; leave `draw` out.*return a TabulatedNoise$"):
+        check_claims(own, ONE)
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,11 @@ import json
 
 import attrs
 import pytest
+from cattrs import BaseValidationError
 
-from dpgm_core import Budget, ModelFileError, Sensitivity, make
-from dpgm_core.privacy.mechanism import calibrate
+from dpgm_core import Budget, BudgetError, ModelFileError, Sensitivity, make
+from dpgm_core.privacy.mechanism import calibrate, check_claims
+from dpgm_core.privacy.tabulated import calibrate_tabulated
 from dpgm_core.releases.calibrations import calibration_of, calibration_to, check_noise_facts
 
 RHO = Budget.zcdp("1/3")
@@ -53,3 +55,27 @@ def test_facts_are_those_of_the_mechanism():
     unsafe = calibration({"name": "gaussian", "exact": False, "allow_unsafe": True}).noise
     with pytest.raises(ModelFileError, match="edited"):
         check_noise_facts(one, unsafe)
+
+
+def power(budget=RHO):
+    """A tabulated noise, of a mechanism that is not registered."""
+    noise = calibrate_tabulated(lambda z, scale: -((z / scale) ** 1.5), UNIT, budget)
+    return calibrate(make("mechanism", "gaussian"), noise, UNIT, budget)
+
+
+@pytest.mark.parametrize("budget", [Budget.pure(1), RHO, Budget.approx(1, "1e-6")], ids=str)
+@pytest.mark.parametrize("component", [None, "a-plugin-that-nobody-has"])
+def test_tabulated_noise_comes_back_without_its_plugin(component, budget):
+    """All of it is in the file; so it is of a mechanism object, too."""
+    one = attrs.evolve(power(budget), component=component)
+    assert calibration_of(json.loads(json.dumps(calibration_to(one), allow_nan=False))) == one
+
+
+def test_an_edited_table_is_refused():
+    """A distribution of less noise does not go with the cost, nor does a lower cost with the distribution."""
+    plain = json.loads(json.dumps(calibration_to(power())))
+    noise = plain["noise"]
+    narrow = noise | {"distribution": noise["distribution"] | {"weights": noise["distribution"]["weights"][::2]}}
+    for edited in (narrow, noise | {"cost": {"rho": "1/4"}}, noise | {"sensitivity": attrs.asdict(UNIT) | {"l1": 0}}):
+        with pytest.raises((BudgetError, BaseValidationError)):  # `read_archive` makes one line of it
+            check_claims(calibration_of(plain | {"noise": edited}).noise, UNIT)

@@ -469,6 +469,7 @@ _NOISE_NAMES = {
     "discrete-gaussian": "discrete Gaussian",
     "gaussian": "Gaussian in floating point",
     "truncated-discrete-laplace": "truncated discrete Laplace",
+    "tabulated": "tabulated",
 }
 
 

@@ -21,7 +21,6 @@ from dpgm.study.store import Line
 from dpgm.study.study import Case
 from dpgm_core._util.arrays import Array
 from dpgm_core._util.randomness import SeededRandomness
-from dpgm_core.components.builtins import MECHANISM
 from dpgm_core.errors import LearningFailed, OptionError, TooLarge
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.model import Model
@@ -142,7 +141,7 @@ class StudyRun:
             records,
             setting.structure if named else method.selector,
             case.budget,
-            method.mechanism_for(case.budget) if named else MECHANISM,
+            method.mechanism_for(case.budget) if named else None,
             method.learner,
             method.inference,
             workload=None if named else setting.workload,

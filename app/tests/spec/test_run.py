@@ -159,8 +159,6 @@ def test_a_holdout_is_read_under_its_earlier_name(path, base):
         ("workload.weights=[{clique=['a','b']}, {clique=['b','a']}]", "names a x b twice"),
         ("workload.max_cells=1", "leaves no table to measure"),
         ("split=optimal", "split = 'optimal' divides a budget over named cliques"),
-        ("mechanism=gaussian", "measured with exact laplace noise, so mechanism = 'gaussian' cannot be used"),
-        ("mechanism={name='laplace', exact=false}", "cannot be used"),
         ("contributions={per='clique', grid=12}", "contributions do not go with a selector"),
         ("holdout.share=1", "below 1"),
     ],
@@ -178,17 +176,19 @@ def test_a_workload_is_for_a_selection(path):
         load_spec(path, ["workload.order=2"])
 
 
-@pytest.mark.parametrize(
-    ("budget", "mechanism"),
-    [("{epsilon=1}", "laplace"), ("{rho=1}", "gaussian"), ("{epsilon=1, delta=1e-6}", "gaussian")],
-)
-def test_a_selection_s_own_noise_may_be_named(path, budget, mechanism):
-    """What it draws anyway is no wish that is refused; the other one is."""
+@pytest.mark.parametrize("budget", ["{epsilon=1}", "{rho=1}", "{epsilon=1, delta=1e-6}"])
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", None])
+def test_the_mechanism_of_a_selection_is_what_the_spec_says(path, budget, mechanism):
+    """It is never replaced: Gaussian noise is refused of a pure budget by the plan, before anything is read."""
     path.write_text(CHOSEN)
-    assert load_spec(path, [f"budget={budget}", f"mechanism={mechanism}"]).selector == "auto"
-    other = "laplace" if mechanism == "gaussian" else "gaussian"
-    with pytest.raises(OptionError, match=f"exact {mechanism} noise"):
-        load_spec(path, [f"budget={budget}", f"mechanism={other}"])
+    spec = load_spec(path, [f"budget={budget}", *([f"mechanism={mechanism}"] if mechanism else [])])
+    run = spec.to_run()
+    assert (spec.selector, spec.mechanism, run.mechanism) == ("auto", mechanism, mechanism)
+    if mechanism == "gaussian" and budget == "{epsilon=1}":
+        with pytest.raises(DpgmError, match="mechanism 'gaussian' cannot serve pure epsilon"):
+            run.plan_selection()
+    else:
+        assert mechanism is None or any(repr(mechanism) in note for note in run.plan_selection().notes)
 
 
 def test_paths_are_resolved_against_the_file(tmp_path, monkeypatch):

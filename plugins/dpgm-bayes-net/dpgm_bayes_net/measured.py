@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
 from dpgm_core import (
     Budget,
     ClippedScore,
     Clique,
     Curator,
+    Mechanism,
     Noise,
     NoisyTables,
     OptionError,
@@ -77,7 +79,12 @@ class MeasuredCurator(ForwardingCurator):
         raise _refusal("trains on rounds of subsampled records")
 
     def session(
-        self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
+        self,
+        *,
+        workload: Workload,
+        budget: Budget | None = None,
+        votes: Budget | None = None,
+        mechanism: str | Mapping[str, Any] | Mechanism | None = None,
     ) -> AbstractContextManager[Session]:
         """Raises OptionError: there is one release."""
         raise _refusal("opens a session")

@@ -146,10 +146,15 @@ class GuardedCurator(ForwardingCurator):
         return self._watched(super().rounds(n, **options))
 
     def session(
-        self, *, workload: Workload, budget: Budget | None = None, votes: Budget | None = None
+        self,
+        *,
+        workload: Workload,
+        budget: Budget | None = None,
+        votes: Budget | None = None,
+        mechanism: str | Mapping[str, Any] | Mechanism | None = None,
     ) -> AbstractContextManager[Session]:
         """Open adaptive steps; their release is handed out when they end."""
-        return self._ending(super().session(workload=workload, budget=budget, votes=votes))
+        return self._ending(super().session(workload=workload, budget=budget, votes=votes, mechanism=mechanism))
 
     @contextmanager
     def _ending(self, opened: AbstractContextManager[Session]) -> Iterator[Session]:

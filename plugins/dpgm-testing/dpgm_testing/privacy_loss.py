@@ -272,6 +272,8 @@ def summed_hockey_stick(noise: Noise, size: int, cells: int, epsilon: float, *, 
     if not exact:  # a density summed on a grid is a little off 1
         logs = logs - logsumexp(logs)
     log_moment = float(logsumexp(logs + tilt * points))
+    if max(logs[0] - tilt * ends / per_record, logs[-1] + tilt * ends / per_record) - log_moment > -20:
+        return 0.0  # the tail is heavier than the tilt
     places = np.arange(-ends, ends + 1) % length
     law = np.bincount(places, weights=np.exp(logs + tilt * points - log_moment), minlength=length)
     first = round(middle * per_record) - length // 2

@@ -1,4 +1,4 @@
-"""Mechanisms with unusual noise: bounded, or not log-concave. Few lines, slow, and exact.
+"""Mechanisms with unusual noise: bounded, not log-concave, or tabulated. Few lines, slow, and exact.
 
 What is handed such a release serves it or refuses it with an error of dpgm; see `dpgm_testing.checks.unusual`.
 """
@@ -20,8 +20,9 @@ from dpgm_core.privacy.budget import Budget, PrivacyEvent
 from dpgm_core.privacy.dominating_pairs import truncated_delta
 from dpgm_core.privacy.samplers import discrete_laplace
 from dpgm_core.privacy.sensitivity import Sensitivity
+from dpgm_core.privacy.tabulated import TabulatedNoise, calibrate_tabulated
 
-__all__ = ["TruncatedLaplace", "TruncatedLaplaceNoise", "TwoWidths", "TwoWidthsNoise"]
+__all__ = ["Power", "TruncatedLaplace", "TruncatedLaplaceNoise", "TwoWidths", "TwoWidthsNoise"]
 
 _ONE = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
 _MOST = 1 << 20
@@ -207,3 +208,23 @@ class TwoWidths:
         """Raises BudgetError for other budgets."""
         sensitivity = _checked(sensitivity, budget, "pure")
         return TwoWidthsNoise(scale=sensitivity.l1 / budget.epsilon, l1=sensitivity.l1, cost=budget)
+
+
+def _power(values: FloatArray, scale: float) -> FloatArray:
+    return np.asarray(-((values / scale) ** 1.5))
+
+
+@frozen(kw_only=True)
+class Power:
+    """Tabulated noise of log weights -|z / scale|^1.5, between Laplace and Gaussian; any budget.
+
+    >>> one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
+    >>> round(Power().noise(one, Budget.zcdp("1/8")).variance, 3)
+    5.774
+    """
+
+    own_randomness: ClassVar[None] = None
+
+    def noise(self, sensitivity: Sensitivity, budget: Budget) -> TabulatedNoise:
+        """Raises BudgetError where it would be too wide."""
+        return calibrate_tabulated(_power, sensitivity, budget)
