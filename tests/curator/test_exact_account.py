@@ -174,7 +174,7 @@ def test_private_bins_are_planned_choices(tmp_path, neighbours):
 
 def test_another_noise_than_the_accounts_is_refused(monkeypatch):
     """Before the charge: a mechanism of the name whose noise is none that the account is proven for."""
-    monkeypatch.setattr("dpgm_core.curator.live.session_mechanism", lambda _: Widened())
+    monkeypatch.setattr("dpgm_core.curator.live.session_mechanism", lambda *_: Widened())
     made = curator(Unread(), budget=WHOLE)
     with pytest.raises(BudgetError, match="discrete Gaussian noise only"):
         made.session(workload=WORKLOAD, account=account())

@@ -127,11 +127,11 @@ def is_tested_is_alone(codes: np.ndarray, labels: int, epsilon: str, seed: int) 
 @pytest.mark.sampled(2)
 def test_independent_columns_seldom_pass_for_dependent_ones() -> None:
     """80 tables of 300 rows and 9 columns, at the noise at which pairs are tested. With a false alarm in one of fifty,
-    more than 6 in 80 have probability .001; most tables of columns that copy one another pass if they are tested."""
+    more than 6 in 80 have probability .001; at epsilon .7 most tables of columns that copy one another pass."""
     found = [is_tested_is_alone(few(seed, 0.0, 300, 9, 3), 3, "0.5", seed) for seed in range(80)]
     assert sum(tested for tested, _ in found) > 40
     assert sum(tested and not alone for tested, alone in found) <= 6
-    strong = [is_tested_is_alone(few(seed, 0.9, 300, 9, 3), 3, "0.5", seed) for seed in range(12)]
+    strong = [is_tested_is_alone(few(seed, 0.9, 300, 9, 3), 3, "0.7", seed) for seed in range(12)]
     assert 0 < sum(tested for tested, _ in strong) < 2 * sum(tested and not alone for tested, alone in strong)
 
 
@@ -148,7 +148,7 @@ def test_labels_that_are_rare_do_not_count_as_noise_of_pairs() -> None:
     codes = few(4, 0.8, 3000, 8, 2)
     rng = np.random.default_rng(5)
     codes = np.where(rng.random(codes.shape) < 0.02, rng.integers(2, 15, codes.shape), codes)
-    release, selection = select(codes, [15] * 8, dpgm.Budget.approx("0.15", "1e-9"))
+    release, selection = select(codes, [15] * 8, dpgm.Budget.approx("0.2", "1e-9"))
     assert any(len(clique) == 2 for clique in release.structure.cliques)
     assert selection.notes[0].startswith("codes rarer than")
 
