@@ -247,14 +247,16 @@ def exact_rho(whole: Budget, fixed: PlannedChoices, parts: Sequence[tuple[int, F
     """Return about the largest rho that a session may plan with under its exact account; or why it has none, in words.
 
     whole: (epsilon, delta) of the session. fixed: choices of a fixed rho, as for private bins. parts: so many choices,
-    and the part of the rest that each has. Raises BudgetError where the rest would be nothing.
+    and the part of the rest that each has.
     """
     concentrated = whole.zcdp_within().rho
     taken, together = _sum(fixed), _sum(parts)
-    if not together < 1 or _cells(whole) < _MIN_CELLS:
+    if not together < 1:
+        return "all of it is planned for choices"
+    if _cells(whole) < _MIN_CELLS:
         return "its delta is too small for the exact Gaussian curve"
-    if sum(count for count, _ in (*fixed, *parts)) > _MAX_CHOICES:
-        return f"more than {_MAX_CHOICES} choices are planned"
+    if sum(count for count, _ in (*fixed, *parts)) > _MAX_CHOICES or len({*fixed, *parts}) > _MAX_RANGES:
+        return f"more than {_MAX_CHOICES} choices are planned, or more than {_MAX_RANGES} ranges of them"
 
     def account(rho: Fraction) -> tuple[Fraction, Fraction, PlannedChoices]:
         rest = max(rho - taken, rho / 10**6)
@@ -289,8 +291,8 @@ def settle_account(
         return rho
     for _ in range(3):
         choices = planned(rho) or ()
-        account = SessionAccount(mu_squared=2 * (rho - taken - _sum(choices)), choices=(*fixed, *choices))
         try:
+            account = SessionAccount(mu_squared=2 * (rho - taken - _sum(choices)), choices=(*fixed, *choices))
             account.check(whole)
         except BudgetError:  # what is planned is rounded a little otherwise
             rho *= 1 - Fraction(1, 10**6)

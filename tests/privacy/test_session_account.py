@@ -398,6 +398,9 @@ def test_no_account_is_told_in_words():
     assert "2048" in said(whole, lambda rho: ((3000, rho / 9000),))
     assert "zCDP" in said(Budget.approx(10, "1e-9"), lambda rho: ((60, rho / 61),))
     assert "evenly" in said(whole, lambda rho: ((1, rho**2),))
+    assert "all of it" in said(whole, lambda rho: ((2, rho / 2),))
+    assert "256 ranges" in said(whole, lambda rho: tuple((1, rho / (1000 + n)) for n in range(300)))
+    assert "evenly" in said(whole, lambda rho: ((1, rho * (1 if rho > whole.zcdp_within().rho else Fraction(1, 9))),))
 
 
 def test_planned_choices_are_used_smallest_first_and_the_rest_is_paid():

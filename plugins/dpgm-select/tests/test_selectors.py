@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from dpgm_select.privbayes import PrivBayes
 
 import dpgm_core as dpgm
 from dpgm_core.learning import ModelSize
+from dpgm_core.releases.session import spend_steps
 
 NAMES = "abcdef"
 DOMAIN = dpgm.Domain.from_sizes(dict.fromkeys(NAMES, 3))
@@ -194,3 +196,23 @@ def test_merging_can_be_turned_off() -> None:
 def test_the_registry_has_them_by_name() -> None:
     """Through the plugin's hook."""
     assert isinstance(dpgm.make("selector", "auto"), Auto)
+
+
+@pytest.mark.parametrize(
+    ("selector", "planned"),
+    [("mst", 5), ("aim", 24), ("grow", 5), ("auto", 5), ("privbayes", 5), ("oneshot", 0), ("all-pairs", 0)],
+)
+def test_selections_of_an_epsilon_and_delta_have_an_exact_account(tmp_path: Path, selector: str, planned: int) -> None:
+    """Each states its choices, so noise has the exact curve; none is made beyond the plan, all that is for noise is
+    spent, and the file can be read."""
+    whole = dpgm.Budget.approx(2, "1e-6")
+    done = run(selector, whole, workload=dpgm.Workload.all(DOMAIN, order=2), save_release=tmp_path / "x.dpgm")
+    session = done.release.session
+    assert session is not None and session.account is not None and session.account.count == planned
+    assert 1.03 * whole.zcdp_within().rho < session.budget.rho < 1.2 * whole.zcdp_within().rho
+    left = spend_steps(session, whole, done.release.steps)
+    assert left.mu_squared < session.account.mu_squared / 10**5
+    choices = [step.cost.rho for step in done.release.steps if isinstance(step, dpgm.Choice)]
+    assert len(left.choices) == planned - len(choices)
+    assert all(rho <= max((each for _, each in session.account.choices), default=0) for rho in choices)
+    assert dpgm.load_release(tmp_path / "x.dpgm").guarantee() == done.release.guarantee()
