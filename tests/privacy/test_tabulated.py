@@ -254,6 +254,17 @@ def test_probabilities_of_draws_by_scripted_words():
     assert abs(tabulated._draw(thirds, 1, Scripted(at, above, *[2**64 - 1] * 70))[0]) == 1
 
 
+def test_digits_of_the_tail_by_scripted_words():
+    """The first digit of a tail of 1/2 is 1 below 1/3, 0.5555... in hexadecimal; its second word tells where the first
+    is that of the bound.
+    """
+    fives, ones = 0x5555555555555555, [2**64 - 1] * 60
+    for second, digit in ((fives - 5, 1), (fives + 5, 0)):
+        assert tabulated._geometric(Fraction(1, 2), 1, Scripted(fives, second, *ones)).tolist() == [digit]
+    for word, digit in ((fives - 5, 1), (fives + 5, 0)):
+        assert tabulated._geometric(Fraction(1, 2), 1, Scripted(word, *ones)).tolist() == [digit]
+
+
 @given(st.fractions("1/100", "99/100", max_denominator=1000), st.integers(0, 40))
 def test_digits_of_the_tail_are_within_two_units(tail, digit):
     """Of the exact odds, for digits whose powers can be written out; else of those at more bits."""
