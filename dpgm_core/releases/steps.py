@@ -360,7 +360,7 @@ def session_mechanism(budget: Budget, mechanism: str | Mapping[str, Any] | Mecha
     try:
         noise = drawn.noise(_ONE, half)
     except BudgetError as error:
-        served, other = _SERVED[budget.kind]
+        served, other = _SERVED["pure" if budget.kind == "pure" else "zcdp"]
         raise BudgetError(
             f"mechanism {name!r} cannot serve {served}; give it a tabulated distribution, or use {other} (it said: "
             f"{error})"

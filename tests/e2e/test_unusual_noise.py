@@ -9,8 +9,9 @@ import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, OptionError, Structure
 from dpgm_core.components.registry import default_registry
 from dpgm_core.releases.release_file import load_release
+from dpgm_core.releases.totals import _log_moment
 from dpgm_core.releases.views import equalize_totals
-from dpgm_testing.unusual import TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths
+from dpgm_testing.unusual import Power, TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths
 
 STRUCTURE = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 3)))
 CODES = np.random.default_rng(1).integers(0, 3, (2000, 3)).cumsum(axis=1) % 3
@@ -40,7 +41,7 @@ NOISES = {"truncated": Budget.approx(1, "1e-6"), "two-widths": Budget.pure(1)}
 def offered():
     """The mechanisms under names, as a plugin would offer them."""
     default_registry.cache_clear()
-    for name, cls in (("truncated", TruncatedLaplace), ("two-widths", TwoWidths), ("lax", Lax)):
+    for name, cls in (("truncated", TruncatedLaplace), ("two-widths", TwoWidths), ("lax", Lax), ("power", Power)):
         component = dpgm.Component(kind="mechanism", name=name, target="here:Mechanism", summary="unusual noise")
         default_registry().add(component, cls, distribution="here")
     yield
@@ -54,7 +55,7 @@ def fitted(tmp_path, mechanism, learner):
     return dpgm.fit(CODES, STRUCTURE, NOISES.get(mechanism, Budget.approx(1, "1e-6")), mechanism, **terms), path
 
 
-@pytest.mark.parametrize("mechanism", NOISES)
+@pytest.mark.parametrize("mechanism", [*NOISES, "power"])
 @pytest.mark.parametrize("learner", ["naive-mle", "eb-map"])
 def test_learners_that_need_the_variance_only_serve_any_noise(tmp_path, mechanism, learner):
     """The model is near the 2,000 records, within 100 of them in each cell; model and release are read back.
@@ -66,7 +67,7 @@ def test_learners_that_need_the_variance_only_serve_any_noise(tmp_path, mechanis
     np.add.at(true, (CODES[:, 0], CODES[:, 1]), 1 / len(CODES))
     assert np.abs(done.model.marginal(("a", "b")) - true).max() < 0.05
     release = load_release(path)
-    assert release.noise == done.release.noise and release.cost == NOISES[mechanism]
+    assert release.noise == done.release.noise and release.cost == NOISES.get(mechanism, Budget.approx(1, "1e-6"))
     assert not release.cost_stated
     done.model.save(tmp_path / "x.dpgm")
     assert dpgm.load_model(tmp_path / "x.dpgm").release.noise == release.noise
@@ -116,3 +117,24 @@ def test_shares_of_persons_take_them_too(tmp_path, mechanism):
     assert noise.support == pytest.approx([end * factor for end in done.release.noise[0].support])
     with pytest.raises(OptionError, match="log-concave noise without bounds"):
         dpgm.learn(done.release, "cgm-em")
+
+
+@pytest.mark.parametrize("e_step", ["collective-dual", "nlbp"])
+def test_cgm_em_learns_from_log_concave_noise_of_a_third_party(tmp_path, e_step):
+    """By its log-density and score alone, as it offers no dual form."""
+    done, _ = fitted(tmp_path, "power", {"name": "cgm-em", "e_step": e_step})
+    assert np.abs(done.model.marginal("a") - np.bincount(CODES[:, 0]) / len(CODES)).max() < 0.05
+
+
+def test_shares_of_persons_take_tabulated_noise(tmp_path):
+    """Its variance, density and moments are those of the view in persons; a public N that is far off is noticed."""
+    rows = {name: CODES[:, column] for column, name in enumerate("abc")} | {"id": np.arange(len(CODES)) // 2}
+    weighted = dpgm.Contributions(per="clique", grid=60)
+    terms = dpgm.Terms(neighbours="add-remove", person="id", rows_per_person=2, contributions=weighted)
+    seed = dpgm.SeededRandomness(1)
+    done = dpgm.fit(rows, STRUCTURE, Budget.pure(1), "power", "naive-mle", terms=terms, randomness=seed)
+    assert np.abs(done.model.marginal("a") - np.bincount(CODES[:, 0]) / len(CODES)).max() < 0.05
+    noise, drawn = equalize_totals(done.release).noise[0], done.release.noise[0]
+    factor = (noise.variance / drawn.variance) ** 0.5
+    slopes = np.array([0.0, 0.01, 0.1])
+    assert _log_moment(noise, slopes) == pytest.approx(_log_moment(drawn, slopes * factor))

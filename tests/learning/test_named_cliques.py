@@ -10,6 +10,7 @@ from dpgm_core.errors import BudgetError, LearningFailed, OptionError, Structure
 from dpgm_core.learning.named_cliques import NamedCliques, deviation, left_for_tables, share_of
 from dpgm_core.pipeline.run import Run, plan_selection
 from dpgm_core.privacy.measurement import measure, noisy_contrasts
+from dpgm_testing.unusual import Power
 from tests.learning.pairs import Unread
 from tests.private_columns import private_bins
 
@@ -108,6 +109,19 @@ def test_named_cliques_are_fitted_over_the_bins_found(neighbours):
     truth = np.histogram(ages, bins=np.asarray(found.attribute.edges))[0] / 3000
     # 4 times the noise at this budget; a right version fails with probability below 1e-6
     assert np.abs(done.model.marginal("age")[: len(truth)] - truth).max() < 0.1
+
+
+@pytest.mark.parametrize("budget", [Budget.pure(4), Budget.approx(4, "1e-6")], ids=str)
+@pytest.mark.parametrize(("mechanism", "kind"), [(Power(), "tabulated"), ("laplace", "discrete-laplace")])
+def test_tables_over_private_bins_have_the_mechanism_that_is_named(mechanism, kind, budget):
+    """Claim: the bins are core's own, and the plan shows the noise of the mechanism."""
+    rng = np.random.default_rng(0)
+    data = {name: rng.integers(0, size, 500) for name, size in (("age", 100), ("hours", 100), ("b", 2))}
+    done = fit(data, STRUCTURE, budget, mechanism, neighbours="add-remove")
+    assert len(done.release.session.bins) == 2
+    assert {noise.event.kind for noise in done.release.noise} == {kind}
+    planned = plan(STRUCTURE, budget, mechanism, terms=TERMS)
+    assert planned.tables[0].noise == pytest.approx(done.release.noise[0].variance ** 0.5, rel=0.01)
 
 
 def test_a_check_share_goes_with_named_cliques():

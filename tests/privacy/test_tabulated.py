@@ -13,6 +13,7 @@ from scipy.special import ndtri
 
 from dpgm_core import Budget, BudgetError, SeededRandomness, Sensitivity
 from dpgm_core.privacy import tabulated
+from dpgm_core.privacy.accounting import compose
 from dpgm_core.privacy.budget import NoiseDistribution
 from dpgm_core.privacy.gaussian import normal_delta
 from dpgm_core.privacy.tabulated import (
@@ -254,6 +255,17 @@ def test_probabilities_of_draws_by_scripted_words():
     assert abs(tabulated._draw(thirds, 1, Scripted(at, above, *[2**64 - 1] * 70))[0]) == 1
 
 
+def test_digits_of_the_tail_by_scripted_words():
+    """The first digit of a tail of 1/2 is 1 below 1/3, 0.5555... in hexadecimal; its second word tells where the first
+    is that of the bound.
+    """
+    fives, ones = 0x5555555555555555, [2**64 - 1] * 60
+    for second, digit in ((fives - 5, 1), (fives + 5, 0)):
+        assert tabulated._geometric(Fraction(1, 2), 1, Scripted(fives, second, *ones)).tolist() == [digit]
+    for word, digit in ((fives - 5, 1), (fives + 5, 0)):
+        assert tabulated._geometric(Fraction(1, 2), 1, Scripted(word, *ones)).tolist() == [digit]
+
+
 @given(st.fractions("1/100", "99/100", max_denominator=1000), st.integers(0, 40))
 def test_digits_of_the_tail_are_within_two_units(tail, digit):
     """Of the exact odds, for digits whose powers can be written out; else of those at more bits."""
@@ -279,6 +291,20 @@ def test_variance_moments_density_and_score_belong_together():
         middle = np.array([-3.5, -0.5, 0.5, 20.5, 300.5])
         slope = noise.logpdf(middle + 0.25) - noise.logpdf(middle - 0.25)
         assert noise.score(middle) == pytest.approx(2 * slope, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_rounds_and_subsamples_are_accounted_for_by_the_loss_of_a_unit(name):
+    """One round and two against brute force, whose cells move by 1 each; a subsample of a tenth against the mixture."""
+    one = moved((1,))
+    noise = TabulatedNoise(distribution=NOISES[name], sensitivity=one, cost=Budget.pure(10))
+    for rounds, shift in ((1, (1,)), (2, (1, 1))):
+        epsilon = compose(noise.event, one, rounds=rounds, neighbours="add-remove").epsilon(1e-3)
+        assert hockey_stick(NOISES[name], shift, epsilon) <= 1e-3 + 1e-10
+    accountant = compose(noise.event, one, rounds=1, sampling_rate="1/10", neighbours="add-remove")
+    p, q = pair(NOISES[name], (1,))
+    for mixed, other in ((0.9 * q + 0.1 * p, q), (q, 0.9 * q + 0.1 * p)):
+        assert np.maximum(mixed - math.exp(accountant.epsilon(1e-3)) * other, 0).sum() <= 1e-3 + 1e-10
 
 
 FAMILIES = {

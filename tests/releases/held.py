@@ -35,10 +35,10 @@ def slopes(domain=DOMAIN):
     return NodeGradients(regressions=own, weights=own.zeros(), radius="1/2", clip="0.3", residual_grid=16)
 
 
-def held(path, budget, neighbours="add-remove", merged=True, account=None):
+def held(path, budget, neighbours="add-remove", merged=True, account=None, mechanism=None):
     """A session with a step of each kind and sort, and its release."""
     curator = live_curator(CODES, Structure(DOMAIN, [("a",)]), neighbours=neighbours, budget=budget, save_to=path)
-    with curator.session(workload=WORKLOAD, account=account) as session:
+    with curator.session(workload=WORKLOAD, account=account, mechanism=mechanism) as session:
         session.reserve_holdout(Fraction(1, 20))
         each = session.budget * Fraction(1, 10)
         session.measure(["a", "b", "c"], each)

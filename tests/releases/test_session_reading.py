@@ -6,11 +6,23 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpgm_core import Budget, Domain, ModelFileError, SeededRandomness, Structure, TableDistance, Workload, load_release
+from dpgm_core import (
+    Budget,
+    Domain,
+    ModelFileError,
+    NoisyTables,
+    SeededRandomness,
+    Structure,
+    TableDistance,
+    Workload,
+    load_release,
+)
+from dpgm_core.privacy.tabulated import TabulatedNoise
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes
 from dpgm_core.releases.steps import Choice, Descent, NoisyScores, Verdict
+from dpgm_testing.unusual import Power
 from tests.fixtures import live_curator
-from tests.releases.held import KINDS, WORKLOAD
+from tests.releases.held import KINDS, WORKLOAD, held
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -383,3 +395,55 @@ def test_a_file_without_votes_has_none(files):
     """And says nothing of them, as before there were any."""
     made, members = files["approx"]
     assert made.session.votes is None and "votes" not in json.loads(members["release.json"])["session"]
+
+
+@pytest.fixture(scope="module")
+def tabulated(tmp_path_factory, members_of):
+    """The members of a file of each kind of budget whose tables have noise of a third party's distribution."""
+    folder = tmp_path_factory.mktemp("tabulated")
+    made = {kind: held(folder / kind, budget, mechanism=Power()) for kind, budget in KINDS.items()}
+    return {kind: (one, members_of(folder / kind)) for kind, one in made.items()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_session_of_a_third_party_s_noise_comes_back(tmp_path, tabulated, written, kind):
+    """Of a mechanism that is not even registered; choices, descents and scores are core's own."""
+    made, members = tabulated[kind]
+    again = load_release(written(tmp_path / "x", members))
+    assert again.cost == KINDS[kind] and again.guarantee() == made.guarantee()
+    assert [one.cost for one in again.steps] == [one.cost for one in made.steps]
+    assert np.array_equal(again.tables.values, made.tables.values)
+    tables = [noise for one in again.steps if isinstance(one, NoisyTables) for noise in one.noise]
+    assert {type(noise) for noise in tables} == {TabulatedNoise}
+    scores = {one.calibration.component for one in again.steps if isinstance(one, NoisyScores)}
+    assert scores == (set() if kind == "pure" else {"gaussian"})
+
+
+NOISE = (*STEPS, FIRST, "calibrations", 0, "noise")
+
+
+def narrower(document):
+    """Every other weight: noise half as wide for the same price."""
+    return {(*NOISE, "distribution", "weights"): document["distribution"]["weights"][::2]}
+
+
+EDITED_NOISE = {
+    "half as wide": narrower,
+    "a tail of less": lambda _: {(*NOISE, "distribution", "tail"): "1/1000"},
+    "an end": lambda _: {(*NOISE, "distribution", "weights"): [4, 2, 0]},
+    "no weights": lambda _: {(*NOISE, "distribution", "weights"): []},
+    "no tail": lambda _: {(*NOISE, "distribution", "tail"): "0"},
+    "weights as texts": lambda _: {(*NOISE, "distribution", "weights"): ["4", "2"]},
+    "a lower cost": lambda _: {(*NOISE, "cost"): {"rho": "1/1000000"}},
+    "another kind of cost": lambda _: {(*NOISE, "cost"): {"epsilon": "100"}},
+    "of another mechanism's class": lambda _: {(*STEPS, FIRST, "calibrations", 0, "tabulated"): False},
+    "less to change": lambda _: {(*STEPS, FIRST, "calibrations", 0, "sensitivity", "l2_squared"): 1},
+}
+
+
+@pytest.mark.parametrize("case", EDITED_NOISE)
+def test_edited_distributions_are_refused(tabulated, edited, case):
+    """The cost is computed again from the distribution in the file."""
+    members = tabulated["zcdp"][1]
+    document = json.loads(members["release.json"])["steps"][FIRST]["calibrations"][0]["noise"]
+    refused(edited(members, EDITED_NOISE[case](document)))

@@ -141,7 +141,7 @@ class StudyRun:
             records,
             setting.structure if named else method.selector,
             case.budget,
-            method.mechanism_for(case.budget) if named else None,
+            method.mechanism_for(case.budget) if named else method.mechanism,
             method.learner,
             method.inference,
             workload=None if named else setting.workload,

@@ -116,10 +116,6 @@ def methods_of(
     methods = []
     for names in itertools.product(*named.values()):
         parts = {kind: named[kind][name] for kind, name in zip(KINDS, names, strict=True)}
-        if parts["selector"] is not None and names[2] != next(iter(named["mechanism"])):
-            continue  # a selection draws the noise that goes with its budget, whatever the mechanism
-        if parts["selector"] is not None:
-            parts["mechanism"], names = None, (*names[:2], "", names[3])
         several = [name for kind, name in zip(KINDS, names, strict=True) if len(components[kind]) > 1 and name]
         methods.append(
             Method(**parts, names=dict(zip(KINDS, names, strict=True)), label=" / ".join(several) or names[0])

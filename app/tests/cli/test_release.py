@@ -68,7 +68,7 @@ def test_release_then_learn(chosen, dpgm_command, ran, facts):
         ("release", "structure.select.nonsense=1", "no option 'nonsense'"),
         ("plan", "structure.select=mts", "did you mean 'mst'"),
         ("fit", "structure.cliques=[['sex']]", "both selector and cliques"),
-        ("fit", "mechanism=gaussian", "exact laplace noise"),
+        ("fit", "mechanism=gaussian", "'gaussian' cannot serve pure epsilon"),
         ("fit", "learner=bayes-net", "take selector = 'privbayes'"),
         ("plan", "learner=bayes-net", "take selector = 'privbayes'"),
         ("release", "structure.select={name='privbayes', order=['sex']}", "leaves out 'age', 'job', 'town'"),

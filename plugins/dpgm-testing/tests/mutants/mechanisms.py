@@ -3,17 +3,21 @@
 import math
 import os
 from fractions import Fraction
+from unittest import mock
 
 import attrs
 import numpy as np
 from attrs import frozen
 from numpy.random import default_rng
+from scipy.special import ndtri
 
 from dpgm_core import Budget, BudgetError, DualTerm, PrivacyEvent, option
+from dpgm_core.privacy import tabulated
 from dpgm_core.privacy.gaussian import analytic_delta, least_variance
 from dpgm_core.privacy.samplers import bounded_variance, discrete_laplace
+from dpgm_core.privacy.tabulated import TabulatedNoise, calibrate_tabulated, tabulated_variance
 from dpgm_testing.reference import ReferenceGaussian, ReferenceGaussianNoise, ReferenceLaplace, ReferenceLaplaceNoise
-from dpgm_testing.unusual import TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths, TwoWidthsNoise
+from dpgm_testing.unusual import Power, TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths, TwoWidthsNoise
 
 from .family import Family
 
@@ -29,6 +33,7 @@ CALIBRATED = {
     ReferenceGaussianNoise: ReferenceGaussian,
     TruncatedLaplaceNoise: TruncatedLaplace,
     TwoWidthsNoise: TwoWidths,
+    TabulatedNoise: Power,
 }
 
 
@@ -506,3 +511,70 @@ class BoundedEventNoise(TruncatedLaplaceNoise):
     @property
     def event(self):
         return attrs.evolve(super().event, bound=2 * self.bound)
+
+
+# --- tabulated noise: core's losses with a fault, or a distribution that is not the one drawn from ----------------
+
+
+def stairs(values, scale):
+    """Log weights of steps three records wide; not log-concave."""
+    return -np.floor((values + 1) / 3) * 3 / scale
+
+
+@frozen(kw_only=True)
+class Stairs(Power):
+    """Priced by core, as every noise of the kit that passes."""
+
+    def noise(self, sensitivity, budget):
+        return calibrate_tabulated(stairs, sensitivity, budget)
+
+
+def thresholds_alone(distribution, sensitivity):
+    """mu^2 by the events W >= t, which are the best ones of log-concave noise alone."""
+    weights, tail = np.array(distribution.weights, float), float(distribution.tail)
+    beyond = weights[-1] * tail / (1 - tail)
+    tails = np.append(np.cumsum(weights[::-1])[::-1] + beyond, beyond)
+    z = -ndtri(tails / (2 * tails[0] - weights[0]))
+    z[0] = -z[1]
+    return Fraction(float(np.diff(z).max()) ** 2) * sensitivity.l2_squared
+
+
+def of_the_variance(distribution, sensitivity):
+    """mu^2 as of continuous Gaussian noise."""
+    return Fraction(sensitivity.l2_squared / tabulated_variance(distribution))
+
+
+@mechanism("renyi-loss-within-cost", "Priced at L2^2 / variance, as if every noise were Gaussian.")
+class PricedByVariance(Power):
+    def noise(self, sensitivity, budget):
+        with mock.patch.object(tabulated, "_mu_squared", of_the_variance):
+            return super().noise(sensitivity, budget)
+
+
+@mechanism("hockey-stick-within-delta", "Not log-concave, and priced by thresholds.")
+class PricedByThresholds(Stairs):
+    def noise(self, sensitivity, budget):
+        with mock.patch.object(tabulated, "_mu_squared", thresholds_alone):
+            return super().noise(sensitivity, budget)
+
+
+@mechanism("pure-loss-within-cost", "The tail is a quarter as heavy as the one that was paid for.")
+class TailTooLight(Power):
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        light = attrs.evolve(good.distribution, tail=(good.distribution.tail / 4).limit_denominator(2**40))
+        free = {name: lambda *_: Fraction(1, 10**9) for name in ("_pure_epsilon", "_mu_squared")}
+        with mock.patch.multiple(tabulated, **free):
+            return attrs.evolve(good, distribution=light)
+
+
+@mechanism("shape-is-as-declared", "Ends where its table ends.")
+class EndedTableNoise(TabulatedNoise):
+    def logpdf(self, residual):
+        return np.where(np.abs(residual) < len(self.distribution.weights), super().logpdf(residual), -np.inf)
+
+
+@mechanism("claims-fit-the-event", "Draws by itself, a tenth narrower than its distribution.")
+class DrawnElsewhereNoise(TabulatedNoise):
+    def draw(self, shape, randomness):
+        return np.round(super().draw(shape, randomness) * 0.9).astype(np.int64)
