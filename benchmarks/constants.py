@@ -4,9 +4,10 @@
 
 Cells are sources of `cases/tables.py` and an epsilon, as in `benchmarks.selection`; those that end in `report` have
 other seeds, from 1000 on, on which nothing may be chosen. A method is `present`, or constants of `dpgm_select.grow`
-with other values, and runs where it can matter: at epsilon .1 the selector picks, at 1 it looks, and on small tables it
-asks whether pairs can be told at all; `singles` are single columns without a selector. `SETTINGS` is the record of all
-that was tried. A store is of one state of the selector; start another with --store after a change of it.
+with other values, and runs where it can matter: at epsilon .1 the selector mostly picks (on `adult` and `health` it
+looks), at 1 it looks, and on small tables it asks whether pairs can be told at all; `singles` are single columns
+without a selector. `SETTINGS` is the record of all that was tried. A store is of one state of the selector; start
+another with --store after a change of it.
 
 A run is `auto` with the library's defaults, seeded, so that settings share their noise until they part. Ratios of a
 cell are geometric means over its seeds, those of a setting geometric means over its cells. In brackets: the standard
