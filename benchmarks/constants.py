@@ -152,14 +152,14 @@ def _ratios(lines: Sequence[Line], method: str, key: str, some: Sequence[str]) -
 
 def _mean(ratios: Mapping[str, Sequence[float]]) -> str:
     """The geometric mean over cells, and its standard error."""
-    mean = np.mean([np.mean(one) for one in ratios.values()])
+    mean = float(np.mean([np.mean(one) for one in ratios.values()]))
     return _shown(mean, _spread(ratios) * math.sqrt(sum(1 / len(one) for one in ratios.values())) / len(ratios))
 
 
 def _worst(ratios: Mapping[str, Sequence[float]]) -> str:
     """The worst cell."""
     worst = max(ratios, key=lambda cell: float(np.mean(ratios[cell])))
-    return f"{_shown(np.mean(ratios[worst]), _spread(ratios) / math.sqrt(len(ratios[worst])))} {worst}"
+    return f"{_shown(float(np.mean(ratios[worst])), _spread(ratios) / math.sqrt(len(ratios[worst])))} {worst}"
 
 
 def _shown(mean: float, error: float) -> str:
