@@ -16,9 +16,12 @@ from dpgm_core import (
     TableDistance,
     Workload,
     load_release,
+    make,
 )
+from dpgm_core.privacy.mechanism import calibrate
 from dpgm_core.privacy.tabulated import TabulatedNoise
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes
+from dpgm_core.releases.calibrations import calibration_to
 from dpgm_core.releases.steps import Choice, Descent, NoisyScores, Verdict
 from dpgm_testing.unusual import Power
 from tests.fixtures import live_curator
@@ -447,3 +450,23 @@ def test_edited_distributions_are_refused(tabulated, edited, case):
     members = tabulated["zcdp"][1]
     document = json.loads(members["release.json"])["steps"][FIRST]["calibrations"][0]["noise"]
     refused(edited(members, EDITED_NOISE[case](document)))
+
+
+@pytest.mark.parametrize(
+    ("step", "mechanism", "words"),
+    [
+        (FIRST, {"name": "gaussian", "exact": False, "allow_unsafe": True}, "other noise than sessions draw"),
+        (FIRST, {"name": "laplace", "exact": False, "allow_unsafe": True}, "other noise than sessions draw"),
+        (SCORE, "laplace", "scores of its session have other noise"),
+    ],
+)
+def test_noise_that_no_session_draws_is_refused(files, edited, step, mechanism, words):
+    """Textbook noise, and other noise of scores than core's, at the cost that the file states."""
+    made, members = files["zcdp"]
+    one = made.steps[step]
+    before = one.calibration if step == SCORE else one.measurement.calibrations[0]
+    drawn = make("mechanism", mechanism)
+    after = calibrate(drawn, drawn.noise(before.sensitivity, before.budget), before.sensitivity, before.budget)
+    place = (*STEPS, step, "calibration") if step == SCORE else (*STEPS, step, "calibrations", 0)
+    with pytest.raises(ModelFileError, match=words):
+        load_release(edited(members, {place: calibration_to(after)}))
