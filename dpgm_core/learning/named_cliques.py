@@ -170,7 +170,7 @@ def check_named(
     learner.check(structure, inference)
     check_resources(learner, structure, inference)
     check_contrast_learner(learner, False)
-    _, left = split.divide(left_for_tables(structure, budget, terms)[1])
+    _, left = split.divide(left_for_tables(structure, budget, terms, exact=not noises)[1])
     # What it asks of records, and of the release that is all that the session leaves it.
     dry_run = DryRun(learner=learner, inference=inference, structure=structure, terms=terms, budget=left, noises=noises)
     requests = {one.first_request() for one in (dry_run, evolve(dry_run, served=structure))}
@@ -183,12 +183,15 @@ def check_named(
     return split.holdout
 
 
-def left_for_tables(structure: Structure, budget: Budget, terms: Terms) -> tuple[Budget, Budget]:
-    """Return the cost of the private bins of a structure's attributes, and the rest of the session for tables."""
+def left_for_tables(structure: Structure, budget: Budget, terms: Terms, *, exact: bool = True) -> tuple[Budget, Budget]:
+    """Return the cost of the private bins of a structure's attributes, and the rest of the session for tables.
+
+    exact: whether the noise of its tables may have an exact Gaussian account.
+    """
     whole = session_budget(budget)
     bins = plan_bins(structure.domain, NamedCliques(structure=structure).workload.attributes, whole, terms)
     cost = bins_cost(bins, whole)
-    if budget.kind == "approx":
+    if budget.kind == "approx" and exact:
         account = settle_account(budget, bins_choices(bins), lambda _: ())
         whole = account.budget if isinstance(account, SessionAccount) else whole
     return cost, whole - cost

@@ -52,6 +52,7 @@ __all__ = [
     "session_noises",
     "share_only",
     "split_votes",
+    "why_not_exact",
     "workload_of",
 ]
 
@@ -134,7 +135,7 @@ def plan_session(
             planned = plans[rho].choices
             return None if planned is None else tuple((count, each.rho) for count, each in planned)
 
-        settled = _why_not_exact(mechanism) or settle_account(
+        settled = why_not_exact(mechanism) or settle_account(
             budget if votes is None else budget - votes, bins_choices(columns), choices
         )
         if isinstance(settled, SessionAccount):
@@ -165,7 +166,7 @@ def plan_session(
     return PlannedSession(plan=plan, votes=votes, budget=left, account=account)
 
 
-def _why_not_exact(mechanism: Mechanism | None) -> str:
+def why_not_exact(mechanism: Mechanism | None) -> str:
     """Return why the noise of a session's tables has no exact Gaussian account; empty where it has."""
     if mechanism is not None:
         try:

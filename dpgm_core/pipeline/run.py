@@ -39,6 +39,7 @@ from dpgm_core.learning.selector_run import (
     selector_of,
     session_noises,
     share_only,
+    why_not_exact,
     workload_of,
 )
 from dpgm_core.pipeline.planning import (
@@ -223,7 +224,8 @@ class Run:
         price = partial(make_plan, structure, terms=self.terms, records=records)
         if structure.domain.undetermined:
             (evolve(self, learner=LEARNER) if self.learner is None else self)._session_parts()  # refuses
-            cost, left = left_for_tables(structure, self.budget, self.terms)
+            exact = not why_not_exact(self._session_mechanism())
+            cost, left = left_for_tables(structure, self.budget, self.terms, exact=exact)
             tables = price(left, session_mechanism(left, self.mechanism), self.inference, split=self.split)
             columns = ", ".join(map(repr, structure.domain.undetermined))
             note = f"private bins of {columns} are found first, for {cost}; tables may come out smaller than shown"
