@@ -91,7 +91,7 @@ class Aim(Options):
             detectable=None if ahead is None else ahead / weight,
             candidates=candidates,
             limits=self.limits_by_name(),
-            choices=((rounds, each),),
+            choices=(),  # rounds grow, and their choices with them, so planned ones would be too blunt, and lost
             notes=notes,
         )
 
@@ -105,7 +105,7 @@ class Aim(Options):
         sizes = session.domain.sizes
         alone = [one for one in single_candidates(workload) if sizes[one[0]] > 1]
         candidates = [*alone, *informative_candidates(session)]
-        each = share_of(session.remaining, 1 / rounds)  # of a round, without its choice where that is planned
+        each = share_of(session.remaining, 1 / rounds)
         fit = growth.fitted(fitting)
         probabilities = predict_tables(fit, candidates)
         trace: list[dict[str, Any]] = []
@@ -119,8 +119,6 @@ class Aim(Options):
             last = ratio(session.remaining, each) < 2 or len(trace) == rounds - 1
             each = session.remaining if last else each
             to_choose, to_measure = share_of(each, _CHOICE), share_of(each, 1 - _CHOICE)
-            if session.choices_left:
-                to_choose, to_measure = session.choices_left[-1], each
             used = 1 - ratio(session.remaining - each, budget)
             limits = self.limits(used, least=growth.size.cells())
             fitting_in = [clique for clique in candidates if growth.size.fits(clique, limits)]
