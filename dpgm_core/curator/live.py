@@ -27,7 +27,7 @@ from dpgm_core.curator.steps import find_bins, grid_attributes
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, ModelFileError, OptionError, StructureError
 from dpgm_core.privacy.accounting import sampling_probability
-from dpgm_core.privacy.bins import bins_choices, plan_bins, resolve_public_bins
+from dpgm_core.privacy.bins import bins_choices, check_votes_first, plan_bins, resolve_public_bins
 from dpgm_core.privacy.budget import Budget, Split, check_budget, check_split, may_be_contrasts
 from dpgm_core.privacy.holdout import chosen_pairs
 from dpgm_core.privacy.ledger import Ledger
@@ -391,11 +391,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
             spendable = account.budget
             for count, rho in bins_choices(columns):
                 spending.pay_choices(count, rho)
-        if columns and votes is not None:
-            raise BudgetError(
-                f"votes come first in a session, and so do the private bins of {columns[0].attribute.name!r}; give the "
-                "column public bins, or take a selector without votes"
-            )
+        check_votes_first(columns, votes)
         public_domain = resolve_public_bins(workload.domain, workload.attributes)
         grids = grid_attributes(columns)
         read_by = public_domain.with_attributes(grids)

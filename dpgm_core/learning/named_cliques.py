@@ -25,7 +25,7 @@ from dpgm_core.privacy.budget import Budget, Split
 from dpgm_core.privacy.holdout import chosen_pairs, unmeasured_pairs
 from dpgm_core.privacy.measurement import check_structure
 from dpgm_core.privacy.mechanism import Noise
-from dpgm_core.privacy.session_account import SessionAccount, settle_account
+from dpgm_core.privacy.session_account import SessionAccount, SessionSpending, settle_account
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.steps import session_budget
 from dpgm_core.structure.dag import Dag
@@ -186,12 +186,14 @@ def check_named(
 def left_for_tables(structure: Structure, budget: Budget, terms: Terms, *, exact: bool = True) -> tuple[Budget, Budget]:
     """Return the cost of the private bins of a structure's attributes, and the rest of the session for tables.
 
-    exact: whether the noise of its tables may have an exact Gaussian account.
+    exact: whether the noise of its tables may have an exact Gaussian account, of which the rest is what its noise is
+    drawn with.
     """
     whole = session_budget(budget)
     bins = plan_bins(structure.domain, NamedCliques(structure=structure).workload.attributes, whole, terms)
     cost = bins_cost(bins, whole)
     if budget.kind == "approx" and exact:
         account = settle_account(budget, bins_choices(bins), lambda _: ())
-        whole = account.budget if isinstance(account, SessionAccount) else whole
+        if isinstance(account, SessionAccount):
+            return cost, SessionSpending.drawn_rho(account.budget - cost, terms.sensitivity(structure))
     return cost, whole - cost

@@ -28,16 +28,16 @@ from dpgm_core.learning.learner_run import run_learner
 from dpgm_core.learning.named_cliques import NamedCliques
 from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan, Selector, SwitchingSelector, VotingSelector
 from dpgm_core.models.model import Model
-from dpgm_core.privacy.bins import bins_choices, bins_cost, plan_bins
+from dpgm_core.privacy.bins import bins_choices, bins_cost, check_votes_first, plan_bins
 from dpgm_core.privacy.budget import Budget, Split
 from dpgm_core.privacy.holdout import candidate_pairs, pairs_to_check
 from dpgm_core.privacy.mechanism import Mechanism, Noise, calibrate, mechanism_name
 from dpgm_core.privacy.sensitivity import Sensitivity
-from dpgm_core.privacy.session_account import PlannedChoices, SessionAccount, check_exact, settle_account
+from dpgm_core.privacy.session_account import PlannedChoices, SessionAccount, settle_account
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.saving import saved_text
-from dpgm_core.releases.steps import session_budget, session_mechanism
+from dpgm_core.releases.steps import mechanism_of, session_budget, session_mechanism
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.workload import Workload
@@ -118,6 +118,7 @@ def plan_session(
     asked, share = share, _possible_share(workload, share)
     votes, left = split_votes(selector, budget)
     columns = plan_bins(workload.domain, workload.attributes, left, terms)
+    check_votes_first(columns, votes)
     bins = bins_cost(columns, left)
 
     def plan_with(whole: Budget) -> SelectionPlan:
@@ -167,13 +168,14 @@ def plan_session(
 
 
 def why_not_exact(mechanism: Mechanism | None) -> str:
-    """Return why the noise of a session's tables has no exact Gaussian account; empty where it has."""
-    if mechanism is not None:
-        try:
-            check_exact(mechanism)
-        except BudgetError:
-            return f"the noise of mechanism {mechanism_name(mechanism)!r} is not discrete Gaussian"
-    return ""
+    """Return why the noise of a session's tables has no exact Gaussian account; empty where it has.
+
+    Another mechanism than core's own may draw other noise at other sensitivities, which would show after the charge.
+    """
+    own = make("mechanism", mechanism_of(Budget.zcdp(1)))
+    if mechanism is None or type(mechanism) is type(own):
+        return ""
+    return f"it is proven for core's own noise, and tables have that of mechanism {mechanism_name(mechanism)!r}"
 
 
 def _plan_steps(

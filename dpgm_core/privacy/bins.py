@@ -46,6 +46,7 @@ __all__ = [
     "bins_choices",
     "bins_cost",
     "check_single_rows",
+    "check_votes_first",
     "nodes_of",
     "plan_bins",
     "resolve_public_bins",
@@ -232,6 +233,15 @@ def plan_bins(domain: Domain, measured: Iterable[str], budget: Budget, terms: Te
 def bins_cost(plans: Sequence[BinsPlan], budget: Budget) -> Budget:
     """Return what they cost together; zero where there are none. budget: of the session."""
     return Budget.sum([Budget.zero(budget.kind), *(one.cost for one in plans)])
+
+
+def check_votes_first(plans: Sequence[BinsPlan], votes: Budget | None) -> None:
+    """Refuse, with BudgetError, private bins in a session with votes."""
+    if plans and votes is not None:
+        raise BudgetError(
+            f"votes come first in a session, and so do the private bins of {plans[0].attribute.name!r}; give the "
+            "column public bins, or take a selector without votes"
+        )
 
 
 def bins_choices(plans: Sequence[BinsPlan]) -> tuple[tuple[int, Fraction], ...]:

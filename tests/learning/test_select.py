@@ -657,3 +657,26 @@ def test_when_another_learner_fails_the_error_names_it(monkeypatch):
     with pytest.raises(LearningFailed, match=r"dpgm learn FILE --learner naive-mle") as failed:
         pipeline.fit(CODES, Switching(), RHO, workload=WORKLOAD, terms=TERMS, randomness=SeededRandomness(1))
     assert len(failed.value.releases) == 1
+
+
+@frozen
+class Switches:
+    """Gaussian noise where a person moves one cell, and Laplace noise elsewhere."""
+
+    own_randomness = None
+
+    def noise(self, sensitivity, budget):
+        return dpgm.make("mechanism", "gaussian" if sensitivity.l0 <= 1 else "laplace").noise(sensitivity, budget)
+
+
+def test_only_the_noise_of_core_has_the_exact_account():
+    """Whatever another draws at one sensitivity: at the next it would be refused, when all is charged."""
+    budget = Budget.approx(8, "1e-6")
+    asked = {"workload": WORKLOAD, "terms": TERMS, "randomness": SeededRandomness(1)}
+    accounts = {}
+    for name, mechanism in (("core", None), ("gaussian", "gaussian"), ("switches", Switches())):
+        done = pipeline.fit(CODES, "mst", budget, mechanism, "naive-mle", **asked)
+        accounts[name] = done.release.session.account is not None
+    assert accounts == {"core": True, "gaussian": True, "switches": False}
+    planned = pipeline.plan_selection("mst", budget, WORKLOAD, terms=TERMS, mechanism=Switches())
+    assert any("proven for core's own noise" in note for note in planned.notes)

@@ -661,9 +661,11 @@ class _Growing:
         self._level_up(wanted, self.left * _ROUNDED)
 
     def _level_up(self, wanted: Mapping[Clique, float], part: float) -> None:
-        parts = {clique: more for clique, more in level_up(wanted, self.had, part).items() if more > 1e-7}
-        if parts:
-            self.measure(parts)
+        parts = level_up(wanted, self.had, part)
+        least = sum(parts.values()) / len(parts) / 100  # what is next to nothing may need noise too wide to draw
+        parts = {clique: more for clique, more in parts.items() if more > least}
+        scale = part / sum(parts.values())
+        self.measure({clique: more * scale for clique, more in parts.items()})
 
     def _record(self, tables: Sequence[Clique], **more: float) -> None:
         chosen = ", ".join(map(clique_text, tables))

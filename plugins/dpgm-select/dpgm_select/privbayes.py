@@ -120,7 +120,7 @@ class PrivBayes(Options):
             workload,
             detectable=_detectable(budget, families, terms, rounds),
             candidates=sum(map(len, families.values())),
-            choices=((rounds * len(families), _each(budget, families, rounds)),),
+            choices=((_count_choices(families, rounds), _each(budget, families, rounds)),),
             notes=notes,
         )
 
@@ -241,6 +241,11 @@ def _families(order: Sequence[str], cliques: Sequence[Clique]) -> dict[str, list
     for clique in cliques:
         families[max(clique, key=place.__getitem__)].append(clique)
     return {child: cliques for child, cliques in families.items() if cliques}
+
+
+def _count_choices(families: Mapping[str, Sequence[Clique]], rounds: int) -> int:
+    """Return how many choices there are at most: the second in the order has one parent to choose, and so on."""
+    return sum(min(rounds, max(map(len, cliques)) - 1) for cliques in families.values())
 
 
 def _largest(families: Mapping[str, Sequence[Clique]]) -> int:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import dpgm_core as dpgm
 from dpgm_core.domain import Ordered
+from dpgm_testing.unusual import Power
 
 TERMS = dpgm.Terms(neighbours="add-remove")
 
@@ -294,3 +295,24 @@ def test_the_plan_names_the_other_learner_unless_it_cannot_serve() -> None:
         assert plan.learner is None and plan.switched is None
         assert not any("latent classes" in note for note in plan.notes)
         assert dpgm.Budget.sum(plan.shares.values()) == budget
+
+
+@pytest.mark.sampled(1)
+def test_next_to_nothing_is_not_spent_on_a_table_by_itself() -> None:
+    """Noise of little budget may be too wide to be drawn at all, as that of a table of weights is: then the selection
+    would fail when it is paid for. Here two tables would have had 3e-8 of rho between them."""
+    rng = np.random.default_rng(1)
+    first = rng.integers(0, 3, (3000, 1))
+    codes = np.hstack([first, (first + rng.integers(0, 2, (3000, 4))) % 3])
+    done = dpgm.fit(
+        codes,
+        "grow",
+        dpgm.Budget.approx("0.2", "1e-8"),
+        Power(),
+        workload=dpgm.Domain.from_sizes(dict.fromkeys("abcde", 3)),
+        neighbours="replace-one",
+        randomness=dpgm.SeededRandomness(1),
+    )
+    assert done.release.session is not None and done.release.session.account is None
+    spent = dpgm.Budget.sum(step.cost for step in done.release.steps)
+    assert done.release.session.budget * Fraction(999_999, 1_000_000) <= spent
