@@ -196,6 +196,7 @@ def test_a_filter_that_pays_after_the_outcome_is_found_wrong():
     assert above > 0.02
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_strategies_stay_within_the_claim(seed):
     """Claim: widths, shifts and choices drawn at random at each node of the tree, paid by the filter itself."""

@@ -125,7 +125,7 @@ def is_tested_is_alone(codes: np.ndarray, labels: int, epsilon: str, seed: int) 
     return tested, all(len(clique) == 1 for clique in release.structure.cliques)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.landing
 def test_independent_columns_seldom_pass_for_dependent_ones() -> None:
     """80 tables of 300 rows and 9 columns, at the noise at which pairs are tested. With a false alarm in one of fifty,
     more than 6 in 80 have probability .001; at epsilon .7 most tables of columns that copy one another pass."""
