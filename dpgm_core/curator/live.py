@@ -377,7 +377,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         self._check_session(workload, votes)
         cost = self._funds.resolve(budget)
         spendable = session_budget(cost, votes)
-        session_mechanism(spendable)  # a missing plugin is found before the charge
+        own = session_mechanism(spendable)  # a missing plugin is found before the charge
         drawn = session_mechanism(spendable, mechanism)
         self._check_randomness(drawn)
         noise = None
@@ -386,7 +386,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         columns = plan_bins(workload.domain, workload.attributes, spendable, self._terms)
         spending: SessionSpending | None = None
         if account is not None:
-            check_exact(drawn)
+            check_exact(drawn, own)
             spending = start_spending(account, cost if votes is None else cost - votes)
             spendable = account.budget
             for count, rho in bins_choices(columns):

@@ -35,9 +35,9 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
-from dpgm_core._util.exact_numbers import amount, whole
+from dpgm_core._util.exact_numbers import Amount, amount, whole
 from dpgm_core.errors import BudgetError, Overspent
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.gaussian import (
@@ -79,6 +79,17 @@ _MIN_GAIN = Fraction(10_001, 10_000)
 _MAX_CHOICES, _MAX_RANGES = 2048, 256
 
 
+def _as_mu_squared(value: Amount) -> Fraction:
+    return amount("mu_squared of a session", value)
+
+
+def _as_planned(choices: PlannedChoices) -> PlannedChoices:
+    """Return planned choices with exact amounts; BudgetError or OptionError for what are none."""
+    for count, _ in choices:
+        whole("the number of planned choices", count, least=1, most=_MAX_CHOICES)
+    return tuple((count, amount("the rho of a planned choice", rho)) for count, rho in choices)
+
+
 @frozen(kw_only=True)
 class SessionAccount:
     """What the steps of a session may cost under the exact Gaussian curve; fixed when the session opens.
@@ -91,14 +102,10 @@ class SessionAccount:
     rho = 0.1275 (zCDP) 0.007414
     """
 
-    mu_squared: Fraction
-    choices: PlannedChoices = ()
+    mu_squared: Fraction = field(converter=_as_mu_squared)
+    choices: PlannedChoices = field(default=(), converter=_as_planned)
 
     def __attrs_post_init__(self) -> None:
-        amount("mu_squared of a session", self.mu_squared)
-        for count, rho in self.choices:
-            whole("the number of planned choices", count, least=1, most=_MAX_CHOICES)
-            amount("the rho of a planned choice", rho)
         if self.count > _MAX_CHOICES or len({rho for _, rho in self.choices}) > _MAX_RANGES:
             raise BudgetError(
                 f"an account holds up to {_MAX_CHOICES} planned choices of up to {_MAX_RANGES} ranges; got {self.count}"
@@ -232,8 +239,12 @@ def start_spending(account: SessionAccount, spent: Budget) -> SessionSpending:
     return SessionSpending(account, spent)
 
 
-def check_exact(mechanism: Mechanism) -> None:
-    """Refuse, with BudgetError, a session's mechanism whose noise the account is not proven for."""
+def check_exact(mechanism: Mechanism, own: Mechanism) -> None:
+    """Refuse, with BudgetError, another mechanism than core's own: its noise may be another at other sensitivities."""
+    if type(mechanism) is not type(own):
+        raise BudgetError(
+            "an exact Gaussian account is of core's own discrete Gaussian noise only; leave the mechanism out"
+        )
     one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
     _check_discrete(mechanism.noise(one, Budget.zcdp("1/2")))
 

@@ -181,6 +181,33 @@ def test_another_noise_than_the_accounts_is_refused(monkeypatch):
     assert made.remaining == WHOLE
 
 
+def test_a_mechanism_whose_noise_changes_is_refused_before_the_charge():
+    """It is Gaussian where one cell moves, as it is tried, and would be refused at the first table of more."""
+    made = curator(Unread(), budget=WHOLE)
+    with pytest.raises(BudgetError, match="discrete Gaussian noise only; leave the mechanism out"):
+        made.session(workload=WORKLOAD, account=account(), mechanism=Switches())
+    assert made.remaining == WHOLE
+
+
+def test_amounts_of_an_account_are_exact():
+    """Whatever they are given as; a float would be rounded in sums."""
+    made = SessionAccount(mu_squared=0.1, choices=((2, "0.3"),))
+    assert made == SessionAccount(mu_squared=Fraction(1, 10), choices=((2, Fraction(3, 10)),))
+    assert type(made.mu_squared) is type(made.choices[0][1]) is Fraction
+
+
+@attrs.frozen
+class Switches:
+    """Gaussian noise where a person moves one cell, and Laplace noise elsewhere."""
+
+    own_randomness = None
+
+    def noise(self, sensitivity, budget):
+        from dpgm_core import make
+
+        return make("mechanism", "gaussian" if sensitivity.l0 <= 1 else "laplace").noise(sensitivity, budget)
+
+
 @attrs.frozen
 class Widened:
     """Laplace noise in the place of Gaussian noise."""
