@@ -663,7 +663,7 @@ class _Growing:
     def _level_up(self, wanted: Mapping[Clique, float], part: float) -> None:
         parts = level_up(wanted, self.had, part)
         least = sum(parts.values()) / len(parts) / 100  # what is next to nothing may need noise too wide to draw
-        parts = {clique: more for clique, more in parts.items() if more > least}
+        parts = {clique: more for clique, more in parts.items() if more > least or clique not in self.had}
         scale = part / sum(parts.values())
         self.measure({clique: more * scale for clique, more in parts.items()})
 

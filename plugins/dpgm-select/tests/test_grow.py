@@ -316,3 +316,23 @@ def test_next_to_nothing_is_not_spent_on_a_table_by_itself() -> None:
     assert done.release.session is not None and done.release.session.account is None
     spent = dpgm.Budget.sum(step.cost for step in done.release.steps)
     assert done.release.session.budget * Fraction(999_999, 1_000_000) <= spent
+
+
+@pytest.mark.sampled(1)
+def test_of_all_pairs_the_small_ones_are_measured_too() -> None:
+    """Eleven columns of a hundred labels and three of two: the least tables get less than a hundredth of the mean."""
+    rng = np.random.default_rng(2)
+    values = math.sqrt(2) * rng.standard_normal((20000, 1)) + rng.standard_normal((20000, 14))
+    sizes = [100] * 11 + [2] * 3
+    ranks = np.argsort(np.argsort(values, axis=0), axis=0)
+    domain = dpgm.Domain.from_sizes({f"x{place:02d}": size for place, size in enumerate(sizes)})
+    noisy, selection = dpgm.select(
+        ranks * np.array(sizes) // 20000,
+        "grow",
+        dpgm.Budget.approx(10, "1e-9"),
+        dpgm.Workload.all(domain, order=2),
+        terms=TERMS,
+        randomness=dpgm.SeededRandomness(5),
+    )
+    assert selection.learner == "mixture"
+    assert set(itertools.combinations(domain.names, 2)) <= set(noisy.structure.cliques)
