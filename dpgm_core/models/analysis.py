@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dpgm_core.models.merged_codes import MergedAttribute
     from dpgm_core.models.model import Model
 
-__all__ = ["BY_STRUCTURE", "CorrectedEstimates", "MEASURED", "MOSTLY_MEASURED", "estimate"]
+__all__ = ["BY_STRUCTURE", "CorrectedEstimates", "MEASURED", "MOSTLY_MEASURED", "correct_shares", "estimate"]
 
 #: Standings of an estimate, by the share of its influence function that no table tells.
 MEASURED, MOSTLY_MEASURED, BY_STRUCTURE = "measured", "mostly measured", "by structure"
@@ -223,6 +223,17 @@ def estimate(
 
 
 # --- A question over all codes, and over blocks of merged ones -----------------------------------
+
+
+@frozen(kw_only=True)
+class _Nothing:
+    """A functional without values."""
+
+    attributes: Clique
+    names: tuple[str, ...] = ()
+
+    def evaluate(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.zeros(0), np.zeros((0, len(table)))
 
 
 @frozen(kw_only=True, eq=False)
@@ -430,3 +441,43 @@ def _only(question: _Question, axis: int) -> _Question:
 def _largest(shares: Mapping[Clique, float]) -> tuple[tuple[Clique, float], ...]:
     ordered = sorted(shares.items(), key=lambda one: -one[1])[:_MAX_NAMED]
     return tuple((names, share) for names, share in ordered if share >= _MIN_SHARE)
+
+
+# --- Intervals of probabilities -------------------------------------------------------------------
+# The influence function of p(x | g) is (1{x, g} - p(x | g) 1{g}) / p(g). Its correction is read off the table of what
+# the releases say less what the model does. Its noise is a quadratic form of indicators, and that of two cells depends
+# only on which axes they agree on: sum over S in D of v_S / r_S^2 prod over S of (1{agree} - 1/size), r_S the cells
+# outside S. Sampling counts in full, p(x | g) (1 - p(x | g)) / (N p(g)), also for the part that no table tells.
+
+
+def correct_shares(
+    model: Model, names: Clique, fixed: Mapping[str, int], answer: FloatArray
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return p(names | fixed) corrected from the released tables, and its variance from sampling and noise.
+
+    answer: the model's. None where no table tells each of the attributes by itself, as with tied cliques, rounds and
+    normalised contributions, and for more than 2**20 cells. What no table tells of an answer by structure is neither
+    corrected nor part of the variance.
+    """
+    if not model.learned or math.prod(model.domain[name].size for name in (*names, *fixed)) > _MAX_CELLS:
+        return None
+    question = _Question.of(model, _Nothing(attributes=names), fixed, None)
+    effects = effects_of(model.learned, question.attributes, question.blocks, question.merges)
+    if any((at,) not in effects.variances for at, size in enumerate(effects.shape) if size > 1):
+        return None
+    mass = question.mass(question.table)
+    apart = question.by_weight(effects.table / effects.total - effects.project(mass[None])[0])
+    given, inside = float(question.condition(question.table).sum()), question.condition(apart).reshape(answer.shape)
+    corrected = answer + (inside - answer * inside.sum()) / given
+    # Of two cells that agree, of a cell and the sum of all that are asked about, and of this sum with itself.
+    free, count, cells = len(names), math.prod(effects.shape[: len(names)]), math.prod(effects.shape)
+    same = across = 0.0
+    for axes, variance in effects.variances.items():
+        rest = cells / math.prod(effects.shape[at] for at in axes)
+        norm = variance / rest**2 * math.prod(1 - 1 / effects.shape[at] for at in axes)
+        same += norm
+        if all(at >= free for at in axes):
+            across += norm * count
+    noise = (same - 2 * answer * across + answer**2 * across * count) / (given * effects.total) ** 2
+    sampling = answer * (1 - answer) / (given * effects.total)
+    return corrected, sampling + noise
