@@ -125,7 +125,7 @@ def insurance(folder: Path) -> Coded:
 
 
 def _loglinear(sizes: Sequence[int], orders: Mapping[int, tuple[float, float]], seed: int, records: int) -> Coded:
-    """Return records of a log-linear distribution. orders: size of a set -> its effects' deviation, and how many have any."""
+    """Return log-linear records. orders: size of a set -> the deviation of its effects, and how many have any."""
     rng = np.random.default_rng(seed)
     logs = np.zeros(sizes)
     for order, (scale, share) in orders.items():

@@ -53,7 +53,7 @@ _MAX_MEASURED, _MAX_MOSTLY_MEASURED = 1e-9, 0.2
 _MAX_CELLS, _MAX_NUMBERS = 2**20, 2**25
 #: Perturbed models that judge the support, and the standard deviation of their effects of pairs, nats.
 _PERTURBED_MODELS, _PERTURBATION = 6, 0.3
-#: Newton steps of a regression on the corrected table, and how far it may move an estimate, standard errors.
+#: Newton steps of a regression on the corrected table, and how far they may go beyond the first, standard errors.
 _MAX_STEPS, _MAX_MOVE = 20, 3.0
 #: Missing tables that are named: up to this many attributes, this many for each estimate, and of at least this share.
 _MAX_ORDER, _MAX_NAMED, _MIN_SHARE = 3, 3, 0.005
@@ -201,7 +201,9 @@ def estimate(
         weights = question.condition(question.table + question.by_weight(apart))
         root = functional.solve(weights, values, _MAX_STEPS)
         errors = np.sqrt(np.diag(covariance))
-        unstable = root is None or bool(np.any(np.abs(root - corrected) > _MAX_MOVE * errors))
+        # The root may be as far beyond the step as the step was long: then the model is what is far off.
+        near = _MAX_MOVE * errors + np.abs(corrected - values)
+        unstable = root is None or bool(np.any(np.abs(root - corrected) > near))
         corrected = corrected if unstable or root is None else root
     unsupported, missing = _support(question, effects)
     return CorrectedEstimates(
@@ -396,7 +398,7 @@ def _support(question: _Question, effects: Effects) -> tuple[FloatArray, tuple[t
             found = _missing(question, effects, influence[higher], average[higher], table)
             for at, one in zip(higher, found, strict=True):
                 named[at] = one
-    return worst, tuple(named)
+    return np.minimum(worst, 1.0), tuple(named)
 
 
 def _models(question: _Question) -> Iterator[FloatArray]:
