@@ -1,0 +1,353 @@
+"""Effects: what noisy tables tell of functions on the table of some attributes, by ANOVA components.
+
+V are the attributes of a question and c a cell of their table. The effect f_S of a function f, S a subset of V, is its
+component under uniform weights: along the axes in S subtract the mean, along all others take it. Then f = sum_S f_S.
+Of counts n the effect n_S is that of the mean table, so that sum_c f(c) n(c) = sum_S <f_S, n_S> (cells outside S).
+
+Statement. Let table k hold the attributes T_k with noise of variance v_k in each cell, m_kS of its cells per cell of
+S. For every S inside some T_k the generalised least squares estimate of n_S from all tables is the mean of the tables'
+own, weighted by 1 / (v_k m_kS); estimates of different effects are uncorrelated. Proof. Noise within a table is
+isotropic, so its orthogonal components have uncorrelated noise, with covariance v_k m_kS times the projection. n_S
+appears only in tables with S inside T_k, so the normal equations separate over S into weighted means.
+
+Tests compare this with dense least squares.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, combinations
+from typing import TypeAlias
+
+import numpy as np
+from attrs import frozen
+
+from dpgm_core._util.arrays import FloatArray, IntArray
+from dpgm_core.errors import TooLarge
+from dpgm_core.releases.release import NoisyTables
+from dpgm_core.releases.totals import counted
+from dpgm_core.releases.views import block_sums
+from dpgm_core.structure.graphs import Clique
+
+__all__ = [
+    "Axes",
+    "Effects",
+    "add_over_axes",
+    "combine_tables",
+    "effect",
+    "effect_norms",
+    "effects_of",
+    "means_over_axes",
+    "subsets",
+]
+
+#: Axes of a table, ascending.
+Axes: TypeAlias = tuple[int, ...]
+
+#: A noisy table: attributes, counts, noise variance of a cell, and whether it holds all effects of its attributes.
+Measured: TypeAlias = tuple[Clique, FloatArray, float, bool]
+
+#: More effects than this are not computed one by one.
+_MAX_EFFECTS = 2**16
+
+
+# --- Means and their adjoint ----------------------------------------------------------------------
+# Both walk the axes once for all targets: an axis that no target needs is averaged before the next one is looked at, so
+# that the cost is that of a few passes over the largest array.
+
+
+def means_over_axes(values: FloatArray, targets: Iterable[Axes]) -> dict[Axes, FloatArray]:
+    """Return the mean of the values over all axes but those of each target.
+
+    Parameters
+    ----------
+    values : array of shape (K, *shape)
+    targets : iterable of tuple of int
+        Axes of `shape` that stay.
+
+    Returns
+    -------
+    dict
+        target -> array of shape (K, ...), with 1 in place of the axes that were averaged.
+
+    Examples
+    --------
+    >>> table = np.array([[[1.0, 3.0], [5.0, 7.0]]])
+    >>> {axes: mean.tolist() for axes, mean in means_over_axes(table, [(0,), ()]).items()}
+    {(): [[[4.0]]], (0,): [[[2.0], [6.0]]]}
+    """
+    found: dict[Axes, FloatArray] = {}
+
+    def walk(array: FloatArray, axis: int, left: list[Axes]) -> None:
+        if axis == values.ndim - 1:
+            found[left[0]] = array
+            return
+        without, within = [one for one in left if axis not in one], [one for one in left if axis in one]
+        if without:
+            walk(array.mean(axis=axis + 1, keepdims=True), axis + 1, without)
+        if within:
+            walk(array, axis + 1, within)
+
+    distinct = list(dict.fromkeys(targets))
+    if distinct:
+        walk(values, 0, distinct)
+    return found
+
+
+def add_over_axes(tables: Mapping[Axes, FloatArray], shape: Sequence[int]) -> FloatArray:
+    """Return the sum of tables that have 1 in place of axes they do not depend on, over the whole grid.
+
+    tables: axes -> (K, ...), of at least one table. The result has the shape (K, *shape).
+
+    >>> rows, columns = np.array([[[1.0], [2.0]]]), np.array([[[10.0, 20.0]]])
+    >>> add_over_axes({(0,): rows, (1,): columns}, (2, 2)).tolist()
+    [[[11.0, 21.0], [12.0, 22.0]]]
+    """
+
+    def walk(axis: int, left: list[Axes]) -> FloatArray:
+        if axis == len(shape):
+            return tables[left[0]]
+        without, within = [one for one in left if axis not in one], [one for one in left if axis in one]
+        if not within:
+            return walk(axis + 1, without)
+        return walk(axis + 1, within) + walk(axis + 1, without) if without else walk(axis + 1, within)
+
+    summed = walk(0, list(tables))
+    return np.ascontiguousarray(np.broadcast_to(summed, (len(summed), *shape)))
+
+
+def effect(values: FloatArray, axes: Axes) -> FloatArray:
+    """Return the effect of these axes: centred along them, averaged along all others.
+
+    values: (K, *shape).
+
+    >>> effect(np.array([[[1.0, 3.0], [5.0, 7.0]]]), (1,)).tolist()
+    [[[-1.0, 1.0]]]
+    """
+    for axis in range(values.ndim - 1):
+        mean = values.mean(axis=axis + 1, keepdims=True)
+        values = values - mean if axis in axes else mean
+    return values
+
+
+def subsets(axes: Iterable[int], *, most: int | None = None) -> Iterator[Axes]:
+    """Yield all subsets of the axes, up to a size, small ones first."""
+    ordered = sorted(axes)
+    sizes = range(min(len(ordered), len(ordered) if most is None else most) + 1)
+    return chain.from_iterable(combinations(ordered, size) for size in sizes)
+
+
+# --- Effects that tables tell ---------------------------------------------------------------------
+
+
+@frozen(kw_only=True, eq=False)
+class Effects:
+    """Least squares estimates of the effects of the counts that noisy tables tell.
+
+    Attributes
+    ----------
+    attributes, shape : tuple
+        V and the sizes of its axes.
+    variances : dict
+        Axes of each estimated effect -> variance of its noise in the sense of the module: the covariance of the sums
+        over the other cells is this number times the projection, records**2.
+    table : array of the shape
+        The sum of the estimates: counts whose effects are the estimated ones, the others 0. It has negative cells.
+    total : float
+        Number of records N.
+    tops : tuple of Axes
+        Sets whose subsets are all effects that are known.
+    """
+
+    attributes: Clique
+    shape: tuple[int, ...]
+    variances: Mapping[Axes, float]
+    table: FloatArray
+    total: float
+    tops: tuple[Axes, ...]
+
+    def project(self, values: FloatArray) -> FloatArray:
+        """Return the part of functions that the tables tell: the sum of their effects that are estimated.
+
+        values: (K, *shape).
+        """
+        parts = {axes: np.zeros((1,) * values.ndim) for axes in self.tops}
+        for axes, part in self._effects(values):
+            top = self._top_of(axes)
+            parts[top] = parts[top] + part
+        return add_over_axes(parts, self.shape)
+
+    def noise(self, values: FloatArray) -> FloatArray:
+        """Return the covariance of sum_c f(c) table(c) from noise, for K functions; (K, K), records**2."""
+        covariance = np.zeros((len(values), len(values)))
+        for axes, part in self._effects(values):
+            flat = part.reshape(len(values), -1)
+            covariance += self.variances[axes] * (flat @ flat.T)
+        return covariance
+
+    def _effects(self, values: FloatArray) -> Iterator[tuple[Axes, FloatArray]]:
+        by_top: dict[Axes, list[Axes]] = {top: [] for top in self.tops}
+        for axes in self.variances:
+            by_top[self._top_of(axes)].append(axes)
+        means = means_over_axes(values, self.tops)
+        for top, inside in by_top.items():
+            for axes in inside:
+                yield axes, effect(means[top], axes)
+
+    def _top_of(self, axes: Axes) -> Axes:
+        return next(top for top in self.tops if set(axes) <= set(top))
+
+
+def effect_norms(values: FloatArray, sets: Iterable[Axes]) -> dict[Axes, FloatArray]:
+    """Return the squared length of effects, the sum over the cells of the effect's own table, for K functions.
+
+    values: (K, *shape). Returns axes -> (K,).
+
+    >>> {axes: norm.tolist() for axes, norm in effect_norms(np.array([[[1.0, 3.0], [5.0, 7.0]]]), [(0,), ()]).items()}
+    {(0,): [8.0], (): [16.0]}
+    """
+    wanted = list(sets)
+    means = means_over_axes(values, wanted)
+    return {axes: np.sum(effect(means[axes], axes).reshape(len(values), -1) ** 2, axis=1) for axes in wanted}
+
+
+def combine_tables(
+    attributes: Clique,
+    shape: Sequence[int],
+    tables: Iterable[Measured],
+    total: tuple[float, float],
+) -> Effects:
+    """Return the effects on the table of `attributes` that independent noisy tables tell.
+
+    Parameters
+    ----------
+    attributes : tuple of str
+    shape : sequence of int
+    tables : iterable of (clique, counts, variance, whole)
+        Noisy counts with one axis for each attribute of the clique, the noise variance of a cell, records**2, and
+        whether all effects of the table were measured or only the one of all its attributes. Other attributes than
+        those asked for are summed out.
+    total : (float, float)
+        N and its variance; it stands for the effect of the empty set.
+
+    Raises
+    ------
+    TooLarge
+        The tables hold more than 65,536 effects.
+    """
+    where = {name: axis for axis, name in enumerate(attributes)}
+    mean: dict[Axes, FloatArray] = {(): np.full((1,) * (len(shape) + 1), total[0] / math.prod(shape))}
+    variances: dict[Axes, float] = {(): total[1]}
+    precision: dict[Axes, float] = {}
+    sums: dict[Axes, FloatArray] = {}
+    inside: dict[tuple[Axes, bool], tuple[FloatArray, float]] = {}
+    for clique, counts, variance, whole in tables:
+        axes = tuple(sorted(where[name] for name in clique if name in where))
+        if axes and (whole or len(axes) == len(clique)):
+            table, each = _sum_out(clique, counts, axes, where, len(shape))
+            # Tables of the same attributes are averaged first, which changes no estimate.
+            before, weight = inside.get((axes, whole), (np.zeros(()), 0.0))
+            new = 1 / (variance * each)
+            inside[axes, whole] = (before + new * table, weight + new)
+    count = sum(2 ** len(axes) for axes, _ in inside)
+    if count > _MAX_EFFECTS:
+        raise TooLarge(
+            f"the released tables hold {count:,} effects of {len(attributes)} attributes, above {_MAX_EFFECTS:,}; ask "
+            "about fewer attributes"
+        )
+    for (axes, whole), (weighted, weight) in inside.items():
+        table = weighted / weight
+        for some in list(subsets(axes))[1:] if whole else [axes]:
+            # a cell of `some` holds this many of the table's, each with noise 1 / weight
+            cells = math.prod(shape[axis] for axis in axes if axis not in some)
+            here = weight / cells
+            sums[some] = sums.get(some, 0.0) + here * effect(table, some) * cells
+            precision[some] = precision.get(some, 0.0) + here
+    for some, weighted in sums.items():
+        variances[some] = 1 / precision[some]
+        rest = math.prod(size for axis, size in enumerate(shape) if axis not in some)
+        mean[some] = weighted / precision[some] / rest
+    tops = [axes for axes in variances if not any(set(axes) < set(other) for other in variances)]
+    return Effects(
+        attributes=attributes,
+        shape=tuple(shape),
+        variances=variances,
+        table=add_over_axes(mean, shape)[0],
+        total=total[0],
+        tops=tuple(tops),
+    )
+
+
+def _sum_out(
+    clique: Clique, counts: FloatArray, axes: Axes, where: Mapping[str, int], ndim: int
+) -> tuple[FloatArray, int]:
+    """Return the table over V's axes, (1, ...), and how many of its cells each cell of the result sums."""
+    outside = tuple(at for at, name in enumerate(clique) if name not in where)
+    each = math.prod(counts.shape[at] for at in outside)
+    names = [name for name in clique if name in where]
+    table = counts.sum(axis=outside, dtype=np.float64).transpose(np.argsort([where[name] for name in names]))
+    shape = [1] * ndim
+    for axis, size in zip(axes, table.shape, strict=True):
+        shape[axis] = size
+    return table.reshape(1, *shape), each
+
+
+# --- Released tables ------------------------------------------------------------------------------
+
+
+def effects_of(
+    releases: Sequence[NoisyTables],
+    attributes: Clique,
+    shape: Sequence[int],
+    merges: Mapping[str, IntArray] | None = None,
+) -> Effects:
+    """Return the effects on the table of `attributes` that releases tell, about the same people.
+
+    Parameters
+    ----------
+    releases : sequence of NoisyTables
+        As published, at least one. Tables that tied cliques share, rounds, gradients and tables of normalised
+        contributions tell nothing here, and holdouts are left to their own comparison.
+    attributes, shape :
+        V and the number of codes, or blocks of codes, of each.
+    merges : mapping, optional
+        attribute -> block of each of its codes, where tables are to be summed by block.
+
+    Raises
+    ------
+    TooLarge
+    """
+    tables = chain.from_iterable(_tables_of(one, attributes, shape, merges or {}) for one in releases)
+    total = min((counted(one) for one in releases), key=lambda one: one[1])
+    return combine_tables(attributes, shape, tables, total)
+
+
+def _tables_of(
+    release: NoisyTables, attributes: Clique, shape: Sequence[int], merges: Mapping[str, IntArray]
+) -> Iterator[Measured]:
+    """Yield each measured table as it was drawn, with codes of these attributes summed by block."""
+    steps = [one for one in release.steps if isinstance(one, NoisyTables)] if release.steps else [release]
+    sizes = dict(zip(attributes, shape, strict=True))
+    for one in steps:
+        if one.holdout or one.round is not None or one.contributions is not None:
+            continue
+        variances = one.variances.tolist()
+        for number, group in enumerate(one.structure.groups):
+            if len(group) > 1 or not group[0] or sizes.keys().isdisjoint(group[0]):
+                continue
+            clique, variance = group[0], variances[number]
+            if one.contrasts:
+                # The product is the length of the attributes' own effect, whose sign changes along each axis.
+                cells = 2.0 ** len(clique)
+                signs = functools.reduce(np.multiply.outer, [np.array([1.0, -1.0])] * len(clique))
+                yield clique, signs * (one.measured[number] / cells), variance / cells, False
+                continue
+            counts = np.asarray(one.tables.group(number), dtype=np.float64).reshape(one.structure.shapes[number])
+            for axis, name in enumerate(clique):
+                if name in merges and counts.shape[axis] == len(merges[name]) != sizes[name]:
+                    counts = block_sums(counts, axis, merges[name])
+                    variance *= int(np.bincount(merges[name]).max())
+            if all(counts.shape[axis] == sizes.get(name, counts.shape[axis]) for axis, name in enumerate(clique)):
+                yield clique, counts, variance, True

@@ -1,0 +1,284 @@
+"""Functionals of a distribution: regressions and functions of expectations, with their influence functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from attrs import field, frozen
+
+from dpgm_core._util.arrays import Array, FloatArray
+from dpgm_core.errors import InferenceError, OptionError
+from dpgm_core.structure.graphs import Clique
+
+__all__ = ["FAMILIES", "Family", "Functional", "Moments", "Regression"]
+
+#: Generalised linear models with their canonical link.
+Family: TypeAlias = Literal["linear", "logistic", "poisson", "multinomial"]
+FAMILIES: tuple[Family, ...] = ("linear", "logistic", "poisson", "multinomial")
+
+#: Newton steps of a fit, and the largest step, in coefficients times the spread of their column, that ends it.
+_MAX_STEPS, _STEP_END = 100, 1e-10
+#: The largest linear predictor, nats, that a fit is taken as finite for.
+_MAX_PREDICTOR = 30.0
+#: Least part of a column's length that must be apart from the columns before it.
+_MIN_APART = 1e-9
+
+
+@runtime_checkable
+class Functional(Protocol):
+    """K numbers that follow from the joint distribution of some attributes.
+
+    Attributes
+    ----------
+    attributes : tuple of str
+        The axes of the table it takes.
+    names : tuple of str
+        Of the K numbers.
+    """
+
+    @property
+    def attributes(self) -> Clique:
+        """The axes of the table."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the K numbers."""
+
+    def evaluate(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the numbers, (K,), and their influence functions, (K, cells), whose means under the table are 0.
+
+        table: probabilities of the cells, (cells,), in C order. Raises InferenceError where the numbers are undefined.
+        """
+
+
+# --- Functions of expectations --------------------------------------------------------------------
+
+
+@frozen(kw_only=True, eq=False)
+class Moments:
+    """A smooth function of expectations: a mean, a difference, a ratio, an odds ratio, a correlation.
+
+    Attributes
+    ----------
+    attributes, names : tuple of str
+    features : array of shape (m, cells)
+        The functions whose expectations are taken, on the cells in C order.
+    function : callable
+        Takes the m expectations; returns the values, (K,), and their derivatives, (K, m).
+
+    Examples
+    --------
+    >>> features = np.array([[0.0, 1.0]])
+    >>> mean = Moments(attributes=("a",), names=("mean",), features=features, function=lambda means: (means, [[1]]))
+    >>> mean.evaluate(np.array([0.25, 0.75]))
+    (array([0.75]), array([[-0.75,  0.25]]))
+    """
+
+    attributes: Clique
+    names: tuple[str, ...]
+    features: FloatArray
+    function: Callable[[FloatArray], tuple[Any, Any]]
+
+    def evaluate(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the values and their influence functions, by the delta method."""
+        means = self.features @ table
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values, derivatives = (np.asarray(one, dtype=np.float64) for one in self.function(means))
+        if not (np.isfinite(values).all() and np.isfinite(derivatives).all()):
+            raise InferenceError(
+                f"{', '.join(self.names)}: the model gives probability 0 to what this divides by; ask about groups "
+                "that occur"
+            )
+        return values, derivatives @ (self.features - means[:, None])
+
+
+# --- Regressions ----------------------------------------------------------------------------------
+
+
+def _as_outcome(outcome: Array) -> FloatArray:
+    numbers = np.asarray(outcome, dtype=np.float64)
+    return numbers[:, None] if numbers.ndim == 1 else numbers
+
+
+def _as_floats(values: Array) -> FloatArray:
+    return np.asarray(values, dtype=np.float64)
+
+
+@frozen(kw_only=True, eq=False)
+class Regression:
+    """A generalised linear model with canonical link, as a functional of the joint distribution.
+
+    The coefficients solve E[x (y - mu(x' beta))] = 0, the expectation being over the cells that are included.
+
+    Attributes
+    ----------
+    attributes : tuple of str
+        Of the outcome and the covariates.
+    names : tuple of str
+        Of the coefficients; of a multinomial model equation by equation.
+    family : {"linear", "logistic", "poisson", "multinomial"}
+    design : array of shape (cells, columns)
+        The covariates x of each cell, in C order.
+    outcome : array of shape (cells,) or (cells, equations)
+        The outcome y of each cell: a number, 0 or 1 for a logistic model, and for a multinomial one the indicators of
+        all classes but the first.
+    included : array of shape (cells,), optional
+        Which cells count, by default all; others, such as those with a missing value, are left out.
+
+    Raises
+    ------
+    OptionError
+        Arrays that do not fit each other.
+
+    Examples
+    --------
+    >>> model = Regression(attributes=("x", "y"), names=("1", "x"), family="logistic",
+    ...                    design=np.array([[1, 0], [1, 0], [1, 1], [1, 1]]), outcome=np.array([0, 1, 0, 1]))
+    >>> values, influence = model.evaluate(np.array([0.3, 0.2, 0.1, 0.4]))
+    >>> values.round(4).tolist(), bool(np.allclose(influence @ np.array([0.3, 0.2, 0.1, 0.4]), 0))
+    ([-0.4055, 1.7918], True)
+    """
+
+    attributes: Clique
+    names: tuple[str, ...]
+    family: Family
+    design: FloatArray = field(converter=_as_floats)
+    outcome: FloatArray = field(converter=_as_outcome)
+    included: Array | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.family not in FAMILIES:
+            raise OptionError(f"a regression's family is one of {', '.join(FAMILIES)}, got {self.family!r}")
+        cells, columns = self.design.shape
+        equations = self.outcome.shape[1]
+        if len(self.outcome) != cells or (self.included is not None and self.included.shape != (cells,)):
+            raise OptionError("design, outcome and included cells of a regression must have as many rows")
+        if len(self.names) != columns * equations or (equations > 1 and self.family != "multinomial"):
+            raise OptionError(f"a regression with {columns} columns and {equations} equations has other names")
+
+    def evaluate(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the coefficients and their influence functions H^-1 x (y - mu), with H = E[x x' mu'].
+
+        Raises InferenceError for a singular design, and where the outcome is separated by the covariates.
+        """
+        weights = self._weights(table)
+        self._check_design(weights)
+        coefficients = self._fit(weights)
+        curvature = self._curvature(weights, coefficients)
+        return coefficients, np.asarray(np.linalg.solve(curvature, self.score(coefficients)), dtype=np.float64)
+
+    def score(self, coefficients: FloatArray) -> FloatArray:
+        """Return x (y - mu(x' beta)) on each cell, (K, cells); 0 on cells that are left out."""
+        residual = self.outcome - self._means(coefficients)
+        if self.included is not None:
+            residual = residual * self.included[:, None]
+        return np.asarray((residual[:, :, None] * self.design[:, None, :]).reshape(len(residual), -1).T)
+
+    def solve(self, weights: FloatArray, start: FloatArray, steps: int) -> FloatArray | None:
+        """Return the root of sum_c w(c) score(c), near the start; None where Newton's method finds none.
+
+        weights: (cells,), which may be negative, as those of corrected tables are.
+        """
+        weights = weights if self.included is None else weights * self.included
+        coefficients, size = start, self._spread(np.maximum(weights, 0.0))
+        for _ in range(steps):
+            curvature = self._curvature(weights, coefficients)
+            if not np.isfinite(curvature).all() or np.linalg.eigvalsh(curvature).min() <= 0:
+                return None
+            step = np.linalg.solve(curvature, self.score(coefficients) @ weights)
+            coefficients = coefficients + step
+            if np.abs(self.design @ coefficients.reshape(-1, self.design.shape[1]).T).max() > _MAX_PREDICTOR and (
+                self.family != "linear"
+            ):
+                return None
+            if np.all(np.abs(step) * size <= _STEP_END):
+                return coefficients
+        return None
+
+    def _weights(self, table: FloatArray) -> FloatArray:
+        return table if self.included is None else table * self.included
+
+    def _means(self, coefficients: FloatArray) -> FloatArray:
+        """mu of each cell and equation, (cells, equations)."""
+        predictor: FloatArray = self.design @ coefficients.reshape(-1, self.design.shape[1]).T
+        if self.family == "linear":
+            return predictor
+        if self.family == "poisson":
+            return np.exp(np.minimum(predictor, 700.0))
+        top = np.maximum(predictor.max(axis=1, keepdims=True), 0.0)
+        odds = np.exp(predictor - top)
+        means: FloatArray = odds / (np.exp(-top) + odds.sum(axis=1, keepdims=True))
+        return means
+
+    def _curvature(self, weights: FloatArray, coefficients: FloatArray) -> FloatArray:
+        """H = sum_c w(c) x x' (the derivative of mu), (K, K)."""
+        means, design = self._means(coefficients), self.design
+        equations = means.shape[1]
+        blocks = [[np.zeros(0)] * equations for _ in range(equations)]
+        for one in range(equations):
+            for other in range(equations):
+                if self.family == "linear":
+                    slope = np.ones(len(means))
+                elif self.family == "poisson":
+                    slope = means[:, 0]
+                else:
+                    slope = means[:, one] * ((one == other) - means[:, other])
+                blocks[one][other] = design.T @ (design * (weights * slope)[:, None])
+        return np.block(blocks)
+
+    def _fit(self, weights: FloatArray) -> FloatArray:
+        """Maximum likelihood on the cells, by Newton's method with halved steps."""
+        coefficients = np.zeros(len(self.names))
+        size = self._spread(weights)
+        value = self._loss(weights, coefficients)
+        for _ in range(_MAX_STEPS):
+            curvature, gradient = self._curvature(weights, coefficients), self.score(coefficients) @ weights
+            if not np.isfinite(curvature).all() or np.linalg.cond(curvature) > 1e14:
+                raise self._separated()
+            step = np.linalg.solve(curvature, gradient)
+            new = self._loss(weights, coefficients + step)
+            for _ in range(40):
+                if new <= value + 1e-12 * abs(value):
+                    break
+                step = step / 2
+                new = self._loss(weights, coefficients + step)
+            coefficients, value = coefficients + step, new
+            if np.all(np.abs(step) * size <= _STEP_END):
+                return coefficients
+        raise self._separated()
+
+    def _loss(self, weights: FloatArray, coefficients: FloatArray) -> float:
+        """Minus the log-likelihood, nats, up to a constant."""
+        predictor = self.design @ coefficients.reshape(-1, self.design.shape[1]).T
+        if self.family == "linear":
+            potential = predictor[:, 0] ** 2 / 2
+        elif self.family == "poisson":
+            potential = np.exp(np.minimum(predictor[:, 0], 700.0))
+        else:
+            top = np.maximum(predictor.max(axis=1), 0.0)
+            potential = top + np.log(np.exp(-top) + np.exp(predictor - top[:, None]).sum(axis=1))
+        return float(weights @ (potential - np.sum(self.outcome * predictor, axis=1)))
+
+    def _spread(self, weights: FloatArray) -> FloatArray:
+        """The root mean square of each coefficient's column, (K,)."""
+        squares = weights @ self.design**2 / max(float(weights.sum()), 1e-300)
+        return np.tile(np.sqrt(squares), self.outcome.shape[1])
+
+    def _check_design(self, weights: FloatArray) -> None:
+        if not weights.sum() > 0:
+            raise InferenceError("the model gives probability 0 to all cells that this regression includes")
+        factor: FloatArray = np.linalg.qr(self.design * np.sqrt(weights)[:, None])[1]
+        lengths = np.sqrt(np.sum(factor**2, axis=0))
+        for column in np.flatnonzero(np.abs(np.diag(factor)) <= _MIN_APART * lengths).tolist():
+            shares = np.linalg.lstsq(factor[:, :column], factor[:, column], rcond=None)[0] if column else np.zeros(0)
+            same = [self.names[at] for at in np.flatnonzero(np.abs(shares) > 1e-6)]
+            repeats = f"says the same as {' and '.join(same)}" if same else "is 0 for all records"
+            raise InferenceError(f"the design is singular: {self.names[column]} {repeats}; leave one out")
+
+    def _separated(self) -> InferenceError:
+        return InferenceError(
+            "the covariates separate the outcome, so the coefficients have no finite estimate; leave out the covariate "
+            "that determines the outcome, or merge labels"
+        )
