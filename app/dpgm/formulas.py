@@ -19,6 +19,7 @@ from dpgm_core._util.arrays import FloatArray, IntArray
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DomainError, OptionError, TooLarge, clipped, did_you_mean, listed
+from dpgm_core.models.functionals import FAMILIES, Family, Regression
 from dpgm_core.models.numeric import number_distribution
 from dpgm_core.models.within_bins import bin_distribution, missing_code
 from dpgm_core.structure.graphs import Clique
@@ -26,17 +27,14 @@ from dpgm_core.structure.graphs import Clique
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dpgm_core.models.functionals import Regression
-
-__all__ = ["Design", "Factor", "Family", "Formula", "MAX_CELLS", "Response", "present_codes", "read_formula"]
+__all__ = ["Design", "Factor", "Formula", "MAX_CELLS", "Response", "present_codes", "read_formula"]
 
 BoolArray: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
-Family: TypeAlias = Literal["linear", "logistic", "poisson", "multinomial"]
 
 #: Cells of the table of a formula's columns.
 MAX_CELLS = 2**20
 #: Numbers of a design: cells of the covariates times coefficients.
-_MAX_NUMBERS = 2**26
+_MAX_NUMBERS = 2**25
 #: Letters of a formula, and factors that `*` joins; the terms are the subsets of these.
 _MAX_LETTERS, _MAX_CROSSED = 10_000, 8
 #: Smallest singular value of a design with unit columns, as a part of the largest.
@@ -155,8 +153,6 @@ class Formula:
 
         Raises OptionError for a family that does not fit and a singular design, and TooLarge for one that does not fit.
         """
-        from dpgm_core.models.functionals import Regression
-
         response, design = self.response(family, event), self.design()
         labels = len(response.values)
         names = design.names
@@ -251,8 +247,8 @@ class Formula:
 
 def _response(factor: Factor, attribute: Attribute, family: Family | None, event: str | None) -> Response:
     name, present = factor.column, present_codes(attribute)
-    if family not in (None, "linear", "logistic", "poisson", "multinomial"):
-        raise OptionError(f"the family is linear, logistic, poisson or multinomial, got {clipped(repr(family))}")
+    if family is not None and family not in FAMILIES:
+        raise OptionError(f"the family is one of {', '.join(FAMILIES)}, got {clipped(repr(family))}")
     code = None if event is None else _label_of(attribute, event)
     if factor.kind == "label":
         if code not in (None, factor.code):
