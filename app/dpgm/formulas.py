@@ -27,7 +27,7 @@ from dpgm_core.structure.graphs import Clique
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Design", "Factor", "Formula", "MAX_CELLS", "Response", "present_codes", "read_formula"]
+__all__ = ["Design", "Factor", "Formula", "MAX_CELLS", "Response", "check_ends", "present_codes", "read_formula"]
 
 BoolArray: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -73,9 +73,13 @@ class Factor:
         return missing
 
     def values(self, attribute: Attribute) -> FloatArray:
-        """Return the number of each code, (codes,): representative values, or 1 for an indicator's label."""
+        """Return the number of each code, (codes,): representative values, or 1 for an indicator's label.
+
+        Raises OptionError for a bin without an end.
+        """
         if self.kind == "label":
             return np.asarray(np.arange(attribute.size) == self.code, np.float64)
+        check_ends(attribute)
         return np.nan_to_num(number_distribution(attribute).moments()[0])
 
 
@@ -313,6 +317,17 @@ def present_codes(attribute: Attribute) -> list[int]:
     return [code for code in range(attribute.size) if code != missing]
 
 
+def check_ends(attribute: Attribute) -> None:
+    """Refuse a column of numbers in which a bin has no end. Raises OptionError."""
+    for code, (low, high) in enumerate(itertools.pairwise(attribute.edges or ())):
+        if math.isinf(low) or math.isinf(high):
+            label, name = attribute.labels[code], _spelled(attribute.name)
+            raise OptionError(
+                f"the bin {label!r} of {attribute.name!r} has no end, so its values have no mean; use C({name}) or "
+                f"I({name} == {_quoted(label)})"
+            )
+
+
 def _along(values: BoolArray, axis: int, shape: tuple[int, ...]) -> BoolArray:
     return values.reshape([-1 if at == axis else 1 for at in range(len(shape))])
 
@@ -499,13 +514,6 @@ class _Reader:
                 raise OptionError(f"{column!r} has no two labels to compare; leave it out")
             text = _spelled(column) if call is None else f"C({_spelled(column)})"
             return Factor(column=column, kind="labels", code=codes[0], text=text)
-        for code, (low, high) in enumerate(itertools.pairwise(attribute.edges or ())):
-            if math.isinf(low) or math.isinf(high):
-                label = attribute.labels[code]
-                raise OptionError(
-                    f"the bin {label!r} of {column!r} has no end, so its values have no mean; use "
-                    f"C({_spelled(column)}) or I({_spelled(column)} == {_quoted(label)})"
-                )
         return Factor(column=column, kind="numbers", text=_spelled(column))
 
     @property

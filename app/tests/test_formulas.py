@@ -120,6 +120,7 @@ def test_designs_span_what_patsy_spans(text):
         ("income ~ 1", {"family": "multinomial"}, "multinomial", None, [[0], [1], [0]]),
         ("age ~ 1", {}, "linear", None, [8.5, 41, 82, 0]),
         ("age ~ 1", {"event": "70"}, "logistic", "65-99", [0, 0, 1, 0]),
+        ("hours ~ 1", {}, "logistic", "20+", [0, 1, 0]),
         ("visits ~ 1", {"family": "poisson"}, "poisson", None, [0, 1, 2]),
         ("job ~ 1", {}, "multinomial", None, [[0, 0], [1, 0], [0, 1], [0, 0]]),
         ('C(job, Treatment("cook")) ~ 1', {}, "multinomial", None, [[1, 0], [0, 0], [0, 1], [0, 0]]),
@@ -180,6 +181,7 @@ def test_refusals_name_what_is_wrong_and_reach_no_formulaic(seen, text, says):
     ("text", "options", "says"),
     [
         ("~ age", {}, "needs an outcome before ~"),
+        ("hours ~ 1", {"family": "linear"}, "the bin '20+' of 'hours' has no end"),
         ("age ~ 1", {"family": "logistic"}, "name the event of a logistic regression"),
         ("job ~ 1", {"family": "poisson"}, "'job' has no numbers for the poisson family; name an event"),
         ("job ~ 1", {"family": "multinomial", "event": "cook"}, "a multinomial regression has no event"),
