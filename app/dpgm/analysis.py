@@ -5,22 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from attrs import frozen
 
+from dpgm.comparison.subjects import RecordsSide, Synthetic, read_subject
 from dpgm.formulas import Formula, Response, read_formula
 from dpgm.moments import ANYWHERE, Question, correlations, group_means, two_way_table
 from dpgm_core._util.arrays import FloatArray
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, OptionError, clipped, listed, printable
 from dpgm_core.models.analysis import BY_STRUCTURE, MOSTLY_MEASURED, CorrectedEstimates, estimate
 from dpgm_core.models.functionals import Family, Regression
+from dpgm_core.models.model import Model
+from dpgm_core.pipeline.evaluation import tabulate
 from dpgm_core.releases.session import stamp_of
-
-if TYPE_CHECKING:
-    from dpgm_core.models.model import Model
-    from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.structure import Structure
 
 __all__ = ["Analysis", "WaldTest", "analyse"]
 
@@ -370,11 +372,6 @@ def _question(
 
 def _counts(model: Model, rows: object, attributes: Clique) -> FloatArray:
     """Return how many synthetic records lie in each cell of the attributes."""
-    from dpgm.comparison.subjects import RecordsSide, Synthetic, read_subject
-    from dpgm_core.domain.domain import Domain
-    from dpgm_core.pipeline.evaluation import tabulate
-    from dpgm_core.structure.structure import Structure
-
     # Without constraints: a drawn record that breaks one counts.
     domain = Domain(model.domain[name] for name in attributes)
     if not isinstance(rows, (str, Path)):
