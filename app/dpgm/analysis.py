@@ -314,6 +314,8 @@ def analyse(
     -----
     `dpgm_core.models.analysis` has the estimator and its proof. Nothing is charged: this is post-processing.
     """
+    if rows is not None and given:
+        raise OptionError("rows stand for all records; leave the condition out, or analyse the model without rows")
     read = read_formula(formula, model.domain)
     kind, found, response = _question(read, groups, family, event)
     numeric = tuple(dict.fromkeys(one.column for one in read.factors if one.kind == "numbers"))

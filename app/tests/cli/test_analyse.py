@@ -11,13 +11,13 @@ from app.tests.made import CODES, domain_of, uniform
 pytest.importorskip("formulaic")
 
 
-@pytest.fixture
-def jobs(tmp_path):
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory):
     """A model of sex-job and sex-age, whose releases hold no table of age and job."""
     domain = domain_of(sex="F M", age="young mid old", job="y n", town="A B")
     structure = dpgm.Structure(domain, [("sex", "job"), ("sex", "age")])
     codes = np.hstack([CODES, CODES[:, :1] * 0])
-    path = tmp_path / "jobs.dpgm"
+    path = tmp_path_factory.mktemp("jobs") / "jobs.dpgm"
     dpgm.fit(codes, structure, dpgm.Budget.pure(2), neighbours="add-remove").model.save(path)
     return path
 
