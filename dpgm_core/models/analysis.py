@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from attrs import evolve, field, frozen
 
-from dpgm_core._util.arrays import FloatArray, IntArray
+from dpgm_core._util.arrays import Array, FloatArray, IntArray
 from dpgm_core.errors import InferenceError, OptionError, TooLarge, brief
 from dpgm_core.models.effects import Axes, Effects, add_over_axes, effect, effects_of, means_over_axes, subsets
 from dpgm_core.models.functionals import Functional, Regression
@@ -38,6 +38,7 @@ from dpgm_core.models.intervals import checked_level
 from dpgm_core.models.misfit import cell_scales
 from dpgm_core.releases.session import caveats_of
 from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.structure import Structure
 
 if TYPE_CHECKING:
     from dpgm_core.models.merged_codes import MergedAttribute
@@ -300,7 +301,7 @@ class _Question:
         """attribute -> block of each code."""
         return {self.attributes[at]: one.codes for at, one in self.merged.items()}
 
-    def condition(self, table: FloatArray) -> FloatArray:
+    def condition(self, table: Array) -> Array:
         """Return p of the functional's own attributes and the condition, (cells of the functional,)."""
         return table.reshape(self.shape)[self._slice].reshape(-1)
 
@@ -481,5 +482,9 @@ def correct_shares(
         if all(at >= free for at in axes):
             across += norm * count
     noise = (same - 2 * answer * across + answer**2 * across * count) / (given * effects.total) ** 2
-    sampling = answer * (1 - answer) / (given * effects.total)
-    return corrected, sampling + noise
+    errors: FloatArray = answer * (1 - answer) / (given * effects.total) + noise
+    impossible = Structure(model.domain, [question.attributes]).impossible
+    if impossible is None:
+        return corrected, errors
+    ruled_out = question.condition(impossible).reshape(answer.shape)
+    return np.where(ruled_out, 0.0, corrected), np.where(ruled_out, 0.0, errors)
