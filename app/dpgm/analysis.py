@@ -24,7 +24,7 @@ from dpgm_core.releases.session import stamp_of
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 
-__all__ = ["Analysis", "WaldTest", "analyse"]
+__all__ = ["Analysis", "WaldTest", "analyse", "question_of"]
 
 Kind: TypeAlias = Literal["regression", "groups", "correlation", "table"]
 
@@ -317,7 +317,7 @@ def analyse(
     if rows is not None and given:
         raise OptionError("rows stand for all records; leave the condition out, or analyse the model without rows")
     read = read_formula(formula, model.domain)
-    kind, found, response = _question(read, groups, family, event)
+    kind, found, response = question_of(read, groups, family, event)
     numeric = tuple(dict.fromkeys(one.column for one in read.factors if one.kind == "numbers"))
     if kind in ("groups", "table"):
         numeric = ()
@@ -338,7 +338,7 @@ def analyse(
     )
 
 
-def _question(
+def question_of(
     formula: Formula, groups: bool, family: Family | None, event: str | None
 ) -> tuple[Kind, Question, Response | None]:
     """Return what a formula asks, and the values of its outcome."""
