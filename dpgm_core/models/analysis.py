@@ -44,7 +44,15 @@ if TYPE_CHECKING:
     from dpgm_core.models.merged_codes import MergedAttribute
     from dpgm_core.models.model import Model
 
-__all__ = ["BY_STRUCTURE", "CorrectedEstimates", "MEASURED", "MOSTLY_MEASURED", "correct_shares", "estimate"]
+__all__ = [
+    "BY_STRUCTURE",
+    "CorrectedEstimates",
+    "MEASURED",
+    "MOSTLY_MEASURED",
+    "correct_shares",
+    "estimate",
+    "needs_replicates",
+]
 
 #: Standings of an estimate, by the share of its influence function that no table tells.
 MEASURED, MOSTLY_MEASURED, BY_STRUCTURE = "measured", "mostly measured", "by structure"
@@ -453,21 +461,31 @@ def _largest(shares: Mapping[Clique, float]) -> tuple[tuple[Clique, float], ...]
 # outside S. Sampling counts in full, p(x | g) (1 - p(x | g)) / (N p(g)), also for the part that no table tells.
 
 
+def needs_replicates(model: Model, attributes: Clique) -> bool:
+    """Return whether intervals of probabilities of these attributes take replicates.
+
+    They do where no table tells each of the attributes by itself, as with tied cliques, rounds, gradients and
+    normalised contributions, and for more than 2**20 cells.
+    """
+    if not model.learned or math.prod(model.domain[name].size for name in attributes) > _MAX_CELLS:
+        return True
+    question = _Question.of(model, _Nothing(attributes=attributes), {}, None)
+    known = effects_of(model.learned, question.attributes, question.blocks, question.merges).variances
+    return any((at,) not in known for at, size in enumerate(question.blocks) if size > 1)
+
+
 def correct_shares(
     model: Model, names: Clique, fixed: Mapping[str, int], answer: FloatArray
 ) -> tuple[FloatArray, FloatArray] | None:
     """Return p(names | fixed) corrected from the released tables, and its variance from sampling and noise.
 
-    answer: the model's. None where no table tells each of the attributes by itself, as with tied cliques, rounds and
-    normalised contributions, and for more than 2**20 cells. What no table tells of an answer by structure is neither
+    answer: the model's. None where it `needs_replicates`. What no table tells of an answer by structure is neither
     corrected nor part of the variance.
     """
-    if not model.learned or math.prod(model.domain[name].size for name in (*names, *fixed)) > _MAX_CELLS:
+    if needs_replicates(model, (*names, *fixed)):
         return None
     question = _Question.of(model, _Nothing(attributes=names), fixed, None)
     effects = effects_of(model.learned, question.attributes, question.blocks, question.merges)
-    if any((at,) not in effects.variances for at, size in enumerate(effects.shape) if size > 1):
-        return None
     mass = question.mass(question.table)
     apart = question.by_weight(effects.table / effects.total - effects.project(mass[None])[0])
     given, inside = float(question.condition(question.table).sum()), question.condition(apart).reshape(answer.shape)

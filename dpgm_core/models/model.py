@@ -25,7 +25,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import OptionError, StructureError, brief, clipped
 from dpgm_core.inference.contract import Beliefs, Engine, Estimates, Inference
 from dpgm_core.models import numeric
-from dpgm_core.models.analysis import correct_shares
+from dpgm_core.models.analysis import correct_shares, needs_replicates
 from dpgm_core.models.arrow_tables import probability_table
 from dpgm_core.models.completion import Completion, completion, stamp_own_rows
 from dpgm_core.models.cpds import log_cpds
@@ -608,6 +608,11 @@ class Model(Learned):
         labels = tuple(self.domain[name].labels for name in names)
         standing, flaws = self.standing(names, given), caveats_of(self.releases)
         return evolve(result, standing=standing, names=names, labels=labels, flaws=flaws)
+
+    def needs_replicates(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> bool:
+        """Return whether `intervals` of this answer take replicates, as no table tells each attribute by itself."""
+        names, fixed = self._read(attributes, given or {})
+        return needs_replicates(self, (*names, *fixed))
 
     def interval_of(
         self,
