@@ -260,7 +260,7 @@ def combine(
     Returns
     -------
     Interval
-        Without the bias of the learner.
+        Without the bias of the learner, so it may hold less often than its level says; `dpgm.analyse` removes it.
 
     Raises
     ------
