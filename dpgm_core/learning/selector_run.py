@@ -92,7 +92,7 @@ class PlannedSession:
     """A session before it is opened: the selector's plan, and what pays for its steps.
 
     votes: what votes may cost. budget: what all other steps may, private bins too, pure or zCDP. account: what proves
-    it within an (epsilon, delta); None: the conversion of zCDP.
+    it within an (epsilon, delta) or mu; None: the conversion of zCDP.
     """
 
     plan: SelectionPlan
@@ -127,7 +127,7 @@ def plan_session(
         return _plan_steps(selector, workload, steps * (1 - share) if share else steps, terms, records, factor)
 
     plan, account = plan_with(left), None
-    if budget.kind == "approx":
+    if budget.kind in ("approx", "gdp"):
         plans = {left.rho: plan}
 
         def choices(rho: Fraction) -> PlannedChoices | None:
@@ -143,8 +143,15 @@ def plan_session(
             gained = 1 - math.sqrt(left.rho / settled.budget.rho)
             room = f" with room for {settled.count} planned choices" if settled.count else ""
             reason = f"the exact Gaussian curve{room} narrows noise by {gained:.1%} against the conversion of zCDP"
+            if budget.kind == "gdp":
+                reason = f"the session spends {budget}{room}"
             account, left = settled, settled.budget
             plan = plans[left.rho]
+        elif budget.kind == "gdp":
+            raise BudgetError(
+                f"a session of selector {_name(selector)} cannot spend {budget}: {settled}; ask for (epsilon, delta), "
+                "rho or epsilon"
+            )
         else:
             reason = f"the budget is converted by zCDP, without the exact Gaussian curve: {settled}"
         plan = evolve(plan, notes=[*plan.notes, reason])

@@ -17,7 +17,6 @@ from dpgm_core.privacy.samplers import VARIANCE_LIMIT, bounded_variance
 from dpgm_core.privacy.sensitivity import Sensitivity
 
 __all__ = [
-    "DRAWN_APART",
     "Part",
     "ROUNDING",
     "analytic_delta",
@@ -488,10 +487,9 @@ def _sum_mass(sigma2: float, cells: int, reach: int) -> FloatArray:
 # From 10^5 on it costs L2^2 / (sigma^2 - 4): what is drawn from continuous noise of variance sigma^2 - t by the claim
 # above `Part` is within 2 h of it, h = 2 exp(-2 pi^2 t) < 1.1e-34 at t = 4, and drawing does not help to tell apart.
 #
-# So where one person moves at most C cells in all, delta is at most that of mu plus (1 + e^epsilon) C `DRAWN_APART`.
+# So where one person moves at most C cells in all, delta is at most that of mu plus (1 + e^epsilon) C `DRAWN_APART`
+# (`dpgm_core.privacy.gdp`).
 
-#: By how much the distribution of one moved cell differs from what its price is proven for, in total variation.
-DRAWN_APART = 2.0**-111
 _SMALL_LOSS, _WIDE_LOSS, _WIDE_VARIANCE, _LEAST_PRICED = Fraction(1, 11), 4, 10**5, Fraction(1, 4)
 
 

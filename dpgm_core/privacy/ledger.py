@@ -79,7 +79,7 @@ from dpgm_core.privacy.ledger_terms import (
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import PUBLIC_N, Terms, change_factor, default_unit, grow_budget
 
-__all__ = ["Ledger", "LedgerEntry", "LedgerTerms"]
+__all__ = ["Ledger", "LedgerEntry", "LedgerTerms", "charged_budget", "largest_release"]
 
 _RULES = {
     "pure": "Pure epsilons add.",
@@ -398,6 +398,21 @@ class Ledger:
         if terms != self.terms:
             raise ModelFileError(f"ledger {self.path} was replaced by another one since it was opened; open it again")
         return entries
+
+
+def charged_budget(ledger: Ledger, budget: Budget, check: Callable[[Budget], None]) -> Budget:
+    """Return what a run of this budget spends: an (epsilon, delta) as the mu within it, where a ledger adds mu.
+
+    check: raises BudgetError for a mu that the run cannot spend; it is charged as an (epsilon, delta) then.
+    """
+    if ledger.terms.account != "gaussian" or budget.kind != "approx":
+        return budget
+    try:
+        within = budget.gdp_within()
+        check(within)
+    except BudgetError:
+        return budget
+    return within
 
 
 def _follow_links(path: str | Path, *, new: bool = False) -> Path:

@@ -20,6 +20,7 @@ from dpgm_core._util.randomness import Randomness
 from dpgm_core.errors import BudgetError, InferenceError
 from dpgm_core.privacy.budget import MAX_WEIGHTS, Budget, BudgetKind, NoiseDistribution, PrivacyEvent
 from dpgm_core.privacy.gaussian import normal_delta
+from dpgm_core.privacy.gdp import PURE_MU_SQUARED
 from dpgm_core.privacy.samplers import Words, uniform_below
 from dpgm_core.privacy.sensitivity import Sensitivity
 
@@ -167,7 +168,7 @@ def _checked(residual: FloatArray) -> FloatArray:
 
 
 def tabulated_cost(distribution: NoiseDistribution, sensitivity: Sensitivity, kind: BudgetKind) -> Budget:
-    """Return what one release with this noise costs, rounded up: pure epsilon, or rho.
+    """Return what one release with this noise costs, rounded up: pure epsilon, rho or mu.
 
     Parameters
     ----------
@@ -175,7 +176,7 @@ def tabulated_cost(distribution: NoiseDistribution, sensitivity: Sensitivity, ki
         Of the noise of each cell.
     sensitivity : Sensitivity
         What one person can change.
-    kind : {"pure", "zcdp"}
+    kind : {"pure", "zcdp", "gdp"}
         Of the budget. What an (epsilon, delta) costs is `tabulated_delta`.
 
     Examples
@@ -192,6 +193,8 @@ def tabulated_cost(distribution: NoiseDistribution, sensitivity: Sensitivity, ki
     epsilon = _pure_epsilon(distribution, sensitivity)
     if kind == "pure":
         return Budget.pure(epsilon)
+    if kind == "gdp":
+        return Budget("gdp", mu_squared=min(_mu_squared(distribution, sensitivity), PURE_MU_SQUARED * epsilon**2))
     return Budget.zcdp(min(_mu_squared(distribution, sensitivity), epsilon**2) / 2)
 
 
