@@ -37,12 +37,7 @@ __all__ = [
 
 BudgetKind: TypeAlias = Literal["pure", "zcdp", "approx", "gdp"]
 #: Of each kind of budget, the amounts that it has.
-_PARTS: Mapping[str, tuple[str, ...]] = {
-    "pure": ("epsilon",),
-    "zcdp": ("rho",),
-    "approx": ("epsilon", "delta"),
-    "gdp": ("mu_squared",),
-}
+_PARTS = {"pure": ("epsilon",), "zcdp": ("rho",), "approx": ("epsilon", "delta"), "gdp": ("mu_squared",)}
 EventKind: TypeAlias = Literal[
     "discrete-laplace", "laplace", "discrete-gaussian", "gaussian", "truncated-discrete-laplace", "tabulated"
 ]
@@ -86,9 +81,10 @@ class Budget:
             raise BudgetError(
                 f"a budget is one of {', '.join(_PARTS)}; got {self.kind!r}{did_you_mean(self.kind, list(_PARTS))}"
             )
-        parts = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho, "mu_squared": self.mu_squared}
-        for name, part in parts.items():
-            if not isinstance(part, Fraction) or part < 0 or (part and name not in _PARTS[self.kind]):
+        own = _PARTS[self.kind]
+        for name in ("epsilon", "delta", "rho", "mu_squared"):
+            part = getattr(self, name)
+            if not isinstance(part, Fraction) or part.numerator < 0 or (part.numerator and name not in own):
                 raise BudgetError(
                     "make budgets by Budget.pure(1), Budget.zcdp(0.5), Budget.approx(1, 1e-9) or Budget.gdp(0.25)"
                 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from attrs import frozen
@@ -151,8 +152,7 @@ class LedgerTerms:
         """How many charges the Gaussian account of an (epsilon, delta) has room for; None for any number."""
         if self.account != "gaussian" or self.budget.kind != "approx":
             return None
-        curve = gaussian_part(self.budget, self.other)
-        return drawn_cells(curve.epsilon, curve.delta) // MOVED_CELLS
+        return _max_charges(self.budget, self.other)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, amounts as exact texts."""
@@ -192,13 +192,13 @@ class LedgerTerms:
 
     def parts(self, costs: Iterable[Budget]) -> tuple[Budget, Budget]:
         """Return what the charges of a Gaussian account come to: those of mu, and the others."""
-        mu, others = Budget.zero("gdp"), Budget.zero("approx")
+        mu_squared = epsilon = delta = Fraction(0)
         for cost in costs:
             if cost.kind == "approx":
-                others += cost
+                epsilon, delta = epsilon + cost.epsilon, delta + cost.delta
             else:
-                mu += cost.to_gdp()
-        return mu, others
+                mu_squared += cost.to_gdp().mu_squared
+        return Budget("gdp", mu_squared=mu_squared), Budget("approx", epsilon=epsilon, delta=delta)
 
     def total(self, costs: Iterable[Budget]) -> Budget:
         """Return what these charges come to, in the kind of the whole budget; of a Gaussian account rounded up."""
@@ -341,6 +341,12 @@ def gaussian_part(whole: Budget, other: Budget | None) -> Budget:
     return whole - other
 
 
+@lru_cache(maxsize=64)
+def _max_charges(whole: Budget, other: Budget | None) -> int:
+    curve = gaussian_part(whole, other)
+    return drawn_cells(curve.epsilon, curve.delta) // MOVED_CELLS
+
+
 def part_text(budget: Budget, *, up: bool) -> str:
     """Return a budget as text, its amounts in six digits, rounded up or down.
 
@@ -375,6 +381,8 @@ def check_amounts(budget: object) -> None:
     """Refuse what no ledger can hold, charge or read back."""
     if not isinstance(budget, Budget) or budget.is_zero:
         raise BudgetError(f"a ledger needs a positive Budget, such as Budget.pure(0.5); got {budget}")
+    if budget.kind == "approx" and not (budget.epsilon and budget.delta):
+        raise BudgetError(f"a ledger takes an (epsilon, delta) of which both are positive, and got {budget}")
     for part in (budget.epsilon, budget.delta, budget.rho, budget.mu_squared):
         if max(part.as_integer_ratio()) >= _PART_LIMIT:
             raise BudgetError("a ledger takes amounts whose numerator and denominator have at most 400 digits")

@@ -442,6 +442,20 @@ def test_another_part_is_fixed_and_separate(path):
     assert Budget.parse(plain["other_spent"]) == other == Ledger.open(path).terms.other
 
 
+@pytest.mark.parametrize("account", ["gaussian", "concentrated"])
+def test_what_a_file_could_not_read_back_is_refused(path, account):
+    """Claim: an (epsilon, delta) of which one is 0, such as what is left when all delta is spent, damages no ledger."""
+    more = {"other": Budget.approx("0.2", "2e-7")} if account == "gaussian" else {}
+    ledger = Ledger.create(
+        path, name="survey", budget=Budget.approx(1, "1e-6"), neighbours="add-remove", account=account, **more
+    )
+    ledger.charge(Budget.approx("0.1", "1e-7"))
+    for odd in (Budget("approx", epsilon=Fraction(1, 100)), Budget("approx", delta=Fraction(1, 10**9))):
+        with pytest.raises(BudgetError, match="both are positive"):
+            ledger.charge(odd)
+    assert len(Ledger.open(path).history()) == 1
+
+
 def test_describe_says_epsilon_spent_and_left(path):
     """Claim: rounded up and down, at the ledger's delta, and what one more release may ask for fits exactly."""
     ledger = create(path, Budget.approx(1, "1e-6"), other=Budget.approx("0.1", "1e-7"))
@@ -569,11 +583,13 @@ def test_the_number_of_charges_has_a_limit(monkeypatch):
     """Claim: that of the cells that the account has room for, told in words; a ledger of mu has none."""
     terms = terms_of(Budget.approx(1, "1e-9"))
     assert terms.max_charges > 10**7 and sum_of(N1).max_charges is None
+    ledger_terms._max_charges.cache_clear()
     monkeypatch.setattr(ledger_terms, "MOVED_CELLS", gdp.drawn_cells(Fraction(1), Fraction(1, 10**9)) // 1500)
     tiny = Budget("gdp", mu_squared=Fraction(1, 10**9))
     terms.refuse(tiny, [tiny] * (terms.max_charges - 1))
     with pytest.raises(Overspent, match="has room for 15"):
         terms.refuse(tiny, [tiny] * terms.max_charges)
+    ledger_terms._max_charges.cache_clear()
 
 
 @pytest.mark.parametrize("budget", [Budget.gdp(1), Budget.approx(1, "1e-6")])
