@@ -494,10 +494,27 @@ _SMALL_LOSS, _WIDE_LOSS, _WIDE_VARIANCE, _LEAST_PRICED = Fraction(1, 11), 4, 10*
 
 
 def gaussian_mu_squared(variance: Fraction, l2_squared: int) -> Fraction:
-    """Return the exact price of discrete Gaussian noise: mu^2 of what one person changes; see above.
+    """Return the exact price of discrete Gaussian noise: mu^2 of what one person changes.
 
-    Raises BudgetError for a variance parameter below 1/4, records**2, which has no price.
+    Parameters
+    ----------
+    variance : Fraction
+        The variance parameter sigma^2, in records**2.
+    l2_squared : int
+        The squared L2 norm of what one person can change.
 
+    Raises
+    ------
+    BudgetError
+        For a variance parameter below 1/4, which has no price.
+
+    Notes
+    -----
+    L2^2 / (sigma^2 - 1/11), certified for each sigma^2, and L2^2 / (sigma^2 - 4) from 10^5 on; docs/proofs.md has the
+    claim.
+
+    Examples
+    --------
     >>> gaussian_mu_squared(Fraction(12, 11), 3)
     Fraction(3, 1)
     """
@@ -511,8 +528,22 @@ def gaussian_mu_squared(variance: Fraction, l2_squared: int) -> Fraction:
 
 
 def gaussian_variance(mu_squared: Fraction, l2_squared: int) -> Fraction:
-    """Return the least variance parameter, records**2, that can be drawn and costs at most mu^2, rounded up.
+    """Return the least variance parameter that can be drawn and costs at most mu^2, rounded up.
 
+    Parameters
+    ----------
+    mu_squared : Fraction
+        The square of mu.
+    l2_squared : int
+        The squared L2 norm of what one person can change, at least 1.
+
+    Returns
+    -------
+    Fraction
+        sigma^2, in records**2, at least 1/4.
+
+    Examples
+    --------
     >>> gaussian_mu_squared(gaussian_variance(Fraction(1, 7), 2), 2) <= Fraction(1, 7)
     True
     """
