@@ -593,3 +593,20 @@ def test_public_n_is_bounded_by_twice_mu(path, budget):
     ledger = create(path, budget)
     ledger.charge(Budget.gdp("0.1"), conditions=("conditional on public N",))
     assert "one person all charges cost at most mu = 0.2 (GDP)" in ledger.describe()
+
+
+def test_four_processes_fill_a_ledger_of_mu_exactly(path, race):
+    """Claim: squares of 1/2 fill mu = 1 with four of twelve charges, whoever comes first."""
+    create(path, Budget.gdp(1))
+    script = """
+ledger = Ledger.open(sys.argv[1])
+for _ in range(3):
+    try:
+        ledger.charge(Budget.gdp("0.5"))
+        print("charged")
+    except Overspent:
+        print("refused")
+"""
+    words = race(script, path)
+    assert sorted(words) == ["charged"] * 4 + ["refused"] * 8
+    assert Ledger.open(path).remaining().is_zero
