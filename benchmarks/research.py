@@ -3,10 +3,11 @@
     python -m benchmarks.research [FOLDER] [--smoke | --full | --report] [--jobs N] [--cells A,B] [--only-methods A,B]
 
 A table is the population; records are drawn from it with replacement, a model is fitted under differential privacy, and
-the intervals of `dpgm analyse` are compared with the population's own values: after `auto`, and with a stated analysis
-plan (`plan`). Beside them: the intervals of the same records without privacy, and of the model taken for data. Cells
-are "population budget": (epsilon, 1e-6), or pure epsilon. Seeds are 1000 and on, which no rule was chosen on. On the
-population `narrow` all pairs are measured, under replace-one, and NAPSU-MQ (twinify, in the environment whose Python
+the intervals of `dpgm analyse` are compared with the population's own values: after `auto`, with a share for a
+structure check (`check`), with a stated analysis plan (`plan`), and on a chain that is wrong on purpose (`chain`).
+Beside them: the intervals of the same records without privacy, and of the model taken for data. Cells are "population
+budget": (epsilon, 1e-6), or pure epsilon. Seeds are 1000 and on, which no rule was chosen on. On the population
+`narrow` all pairs are measured, under replace-one, and NAPSU-MQ (twinify, in the environment whose Python
 DPGM_TWINIFY_PYTHON names) gets the same pairs and budget; its 100 data sets are combined by its authors' rule. Runs go
 to benchmarks/results/research.jsonl, the tables to research.md beside it.
 """
@@ -43,7 +44,7 @@ LEVEL, QUERY_LEVEL, DELTA = 0.95, 0.9, "1e-6"
 FIRST_SEED, DRAWS = 1000, 200
 #: Kinds of questions, in the order of the tables.
 KINDS = ("logistic", "linear", "difference", "log odds ratio", "correlation", "given")
-METHODS = ("auto", "check", "plan", "pairs", "contrasts", "napsu-mq")
+METHODS = ("auto", "check", "plan", "chain", "pairs", "contrasts", "napsu-mq")
 #: Populations of which all pairs are measured, and how.
 PAIRS = {"narrow": ("pairs", "napsu-mq"), "binary": ("pairs", "contrasts")}
 DATASETS, TWINIFY, LIMIT = 100, "DPGM_TWINIFY_PYTHON", 1800.0
@@ -307,6 +308,9 @@ def work(task: Task, asked: Namespace) -> Mapping[str, Any]:
 def _fit(method: str, records: Array, domain: Domain, budget: str) -> Model:
     kind, epsilon = budget.split("=")
     paid = Budget.pure(epsilon) if kind == "pure" else Budget.approx(epsilon, DELTA)
+    if method == "chain":
+        noise = "laplace" if kind == "pure" else "gaussian"
+        return fit(records, Structure.chain(domain), paid, mechanism=noise, neighbours="add-remove").model
     if method in ("pairs", "contrasts"):
         pairs = Structure(domain, list(itertools.combinations(domain.names, 2)))
         split = "contrasts" if method == "contrasts" else "even"
@@ -486,7 +490,7 @@ STUDY = Study(
     methods=METHODS,
     trial=lambda asked, cell, draw: FIRST_SEED + draw,
     check=_check,
-    serves=lambda cell, draw, method: method in PAIRS.get(cell.split()[0], ("auto", "check", "plan")),
+    serves=lambda cell, draw, method: method in PAIRS.get(cell.split()[0], METHODS[:4]),
     missing=lambda method: f"set {TWINIFY}" if method == "napsu-mq" and not os.environ.get(TWINIFY) else None,
     work=work,
     text=tables,
