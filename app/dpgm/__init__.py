@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import dpgm_core
 
-__all__ = [*dpgm_core.__all__, "shown"]
+__all__ = [*dpgm_core.__all__, "analyse", "shown"]
 
 #: Packages of the application that users import from.
 PACKAGES = ("comparison", "interop", "plots", "report", "study")
+#: Functions of the application, and their modules.
+_FUNCTIONS = {"analyse": "analysis", "shown": "progress"}
 
 if TYPE_CHECKING:
     from dpgm import comparison as comparison
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from dpgm import plots as plots
     from dpgm import report as report
     from dpgm import study as study
+    from dpgm.analysis import analyse as analyse
     from dpgm.progress import shown as shown
     from dpgm_core import *  # noqa: F403  the names of its __all__
 else:  # for a type checker every name would be one of ours
@@ -33,10 +36,8 @@ else:  # for a type checker every name would be one of ours
     def __getattr__(name: str) -> Any:
         if name in PACKAGES:
             return importlib.import_module(f"dpgm.{name}")
-        if name == "shown":
-            from dpgm.progress import shown
-
-            return shown
+        if name in _FUNCTIONS:
+            return getattr(importlib.import_module(f"dpgm.{_FUNCTIONS[name]}"), name)
         return getattr(dpgm_core, name)
 
 

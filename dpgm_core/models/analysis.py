@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dpgm_core.models.merged_codes import MergedAttribute
     from dpgm_core.models.model import Model
 
-__all__ = ["BY_STRUCTURE", "CorrectedEstimates", "MEASURED", "MOSTLY_MEASURED", "estimate"]
+__all__ = ["BY_STRUCTURE", "CorrectedEstimates", "MEASURED", "MOSTLY_MEASURED", "correct_shares", "estimate"]
 
 #: Standings of an estimate, by the share of its influence function that no table tells.
 MEASURED, MOSTLY_MEASURED, BY_STRUCTURE = "measured", "mostly measured", "by structure"
@@ -53,7 +53,7 @@ _MAX_MEASURED, _MAX_MOSTLY_MEASURED = 1e-9, 0.2
 _MAX_CELLS, _MAX_NUMBERS = 2**20, 2**25
 #: Perturbed models that judge the support, and the standard deviation of their effects of pairs, nats.
 _PERTURBED_MODELS, _PERTURBATION = 6, 0.3
-#: Newton steps of a regression on the corrected table, and how far it may move an estimate, standard errors.
+#: Newton steps of a regression on the corrected table, and how far they may go beyond the first, standard errors.
 _MAX_STEPS, _MAX_MOVE = 20, 3.0
 #: Missing tables that are named: up to this many attributes, this many for each estimate, and of at least this share.
 _MAX_ORDER, _MAX_NAMED, _MIN_SHARE = 3, 3, 0.005
@@ -201,7 +201,9 @@ def estimate(
         weights = question.condition(question.table + question.by_weight(apart))
         root = functional.solve(weights, values, _MAX_STEPS)
         errors = np.sqrt(np.diag(covariance))
-        unstable = root is None or bool(np.any(np.abs(root - corrected) > _MAX_MOVE * errors))
+        # The root may be as far beyond the step as the step was long: then the model is what is far off.
+        near = _MAX_MOVE * errors + np.abs(corrected - values)
+        unstable = root is None or bool(np.any(np.abs(root - corrected) > near))
         corrected = corrected if unstable or root is None else root
     unsupported, missing = _support(question, effects)
     return CorrectedEstimates(
@@ -223,6 +225,17 @@ def estimate(
 
 
 # --- A question over all codes, and over blocks of merged ones -----------------------------------
+
+
+@frozen(kw_only=True)
+class _Nothing:
+    """A functional without values."""
+
+    attributes: Clique
+    names: tuple[str, ...] = ()
+
+    def evaluate(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.zeros(0), np.zeros((0, len(table)))
 
 
 @frozen(kw_only=True, eq=False)
@@ -385,7 +398,7 @@ def _support(question: _Question, effects: Effects) -> tuple[FloatArray, tuple[t
             found = _missing(question, effects, influence[higher], average[higher], table)
             for at, one in zip(higher, found, strict=True):
                 named[at] = one
-    return worst, tuple(named)
+    return np.minimum(worst, 1.0), tuple(named)
 
 
 def _models(question: _Question) -> Iterator[FloatArray]:
@@ -430,3 +443,43 @@ def _only(question: _Question, axis: int) -> _Question:
 def _largest(shares: Mapping[Clique, float]) -> tuple[tuple[Clique, float], ...]:
     ordered = sorted(shares.items(), key=lambda one: -one[1])[:_MAX_NAMED]
     return tuple((names, share) for names, share in ordered if share >= _MIN_SHARE)
+
+
+# --- Intervals of probabilities -------------------------------------------------------------------
+# The influence function of p(x | g) is (1{x, g} - p(x | g) 1{g}) / p(g). Its correction is read off the table of what
+# the releases say less what the model does. Its noise is a quadratic form of indicators, and that of two cells depends
+# only on which axes they agree on: sum over S in D of v_S / r_S^2 prod over S of (1{agree} - 1/size), r_S the cells
+# outside S. Sampling counts in full, p(x | g) (1 - p(x | g)) / (N p(g)), also for the part that no table tells.
+
+
+def correct_shares(
+    model: Model, names: Clique, fixed: Mapping[str, int], answer: FloatArray
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return p(names | fixed) corrected from the released tables, and its variance from sampling and noise.
+
+    answer: the model's. None where no table tells each of the attributes by itself, as with tied cliques, rounds and
+    normalised contributions, and for more than 2**20 cells. What no table tells of an answer by structure is neither
+    corrected nor part of the variance.
+    """
+    if not model.learned or math.prod(model.domain[name].size for name in (*names, *fixed)) > _MAX_CELLS:
+        return None
+    question = _Question.of(model, _Nothing(attributes=names), fixed, None)
+    effects = effects_of(model.learned, question.attributes, question.blocks, question.merges)
+    if any((at,) not in effects.variances for at, size in enumerate(effects.shape) if size > 1):
+        return None
+    mass = question.mass(question.table)
+    apart = question.by_weight(effects.table / effects.total - effects.project(mass[None])[0])
+    given, inside = float(question.condition(question.table).sum()), question.condition(apart).reshape(answer.shape)
+    corrected = answer + (inside - answer * inside.sum()) / given
+    # Of two cells that agree, of a cell and the sum of all that are asked about, and of this sum with itself.
+    free, count, cells = len(names), math.prod(effects.shape[: len(names)]), math.prod(effects.shape)
+    same = across = 0.0
+    for axes, variance in effects.variances.items():
+        rest = cells / math.prod(effects.shape[at] for at in axes)
+        norm = variance / rest**2 * math.prod(1 - 1 / effects.shape[at] for at in axes)
+        same += norm
+        if all(at >= free for at in axes):
+            across += norm * count
+    noise = (same - 2 * answer * across + answer**2 * across * count) / (given * effects.total) ** 2
+    sampling = answer * (1 - answer) / (given * effects.total)
+    return corrected, sampling + noise

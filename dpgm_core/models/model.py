@@ -75,6 +75,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Model"]
 
+#: What the stamp of a sample says to those who have the rows alone.
+_ON_ANALYSES = (
+    "Rows alone never carry valid standard errors, as noise and learning are not in them: analyse them with the model, "
+    "by dpgm analyse MODEL FORMULA --rows FILE."
+)
+
 
 class Model(Learned):
     """Discrete graphical model, p(x) proportional to exp(sum over cliques of theta_C(x_C)), with its provenance.
@@ -503,8 +509,8 @@ class Model(Learned):
         Returns
         -------
         pyarrow.Table
-            The schema has `stamp()` and `synthetic` as JSON under the metadata key `dpgm`. Unmeasured attributes are
-            left out, or uniform where `using` says so. Raises OptionError and InferenceError.
+            The schema has `stamp()`, `synthetic` and `analysis` as JSON under the metadata key `dpgm`. Unmeasured
+            attributes are left out, or uniform where `using` says so. Raises OptionError and InferenceError.
         """
         import pyarrow as pa
 
@@ -526,7 +532,7 @@ class Model(Learned):
         """
         evidence = read_evidence(self.domain, given, self.latent)
         refuse_unmeasured(evidence.codes, self.left_out)
-        stamp = {**self.stamp(), "synthetic": True, **evidence.stamp(self.domain)}
+        stamp = {**self.stamp(), "synthetic": True, "analysis": _ON_ANALYSES, **evidence.stamp(self.domain)}
         write = writer(self._distribution, self._columns, self._answered(), form, stamp)
         return batches(self._distribution, write, count, method, evidence, randomness_or_system(randomness).generator())
 

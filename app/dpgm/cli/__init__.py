@@ -27,6 +27,7 @@ _COMMANDS = {
     "release": ("release", "Make a noisy release only, to learn from later."),
     "learn": ("fit", "Learn a model from a saved release; costs no budget."),
     "query": ("query", "Compute marginals and conditionals of a model."),
+    "analyse": ("analyse", "Estimate regressions, means and correlations from a model."),
     "sample": ("sample", "Draw synthetic records from a model."),
     "complete": ("complete", "Fill the missing cells of rows from a model."),
     "export": ("export", "Write a model for other programs, as BIF or UAI."),

@@ -92,7 +92,8 @@ def sample(
     Values have the type and format of their column. Numbers and dates are drawn inside their bins. A column that is
     never null (null_values = []) has a value in each record, unless records are rounded. Attributes that no release
     measured are left out and named on stderr. The guarantee of a .csv file is in OUTPUT.dpgm.json. Use rounded records
-    for tables, and independent ones for analyses of variability.
+    for tables, and independent ones for analyses of variability. Rows alone never carry valid standard errors;
+    `dpgm analyse` with --rows has them.
     """
     from dpgm_core._util.randomness import SeededRandomness
     from dpgm_core.releases.session import caveats_of, stamp_of

@@ -299,17 +299,18 @@ class RecordsSide:
     def records(self) -> int:
         """Number of records in the file."""
         first = self.domain.names[:1]
-        return int(self._counts([first])[0].sum())
+        return int(self.counts([first])[0].sum())
 
     def tables(self, cliques: Sequence[Clique]) -> list[FloatArray]:
         """Shares of the records, from one pass over the file."""
-        return [normalise(table) for table in self._counts(cliques)]
+        return [normalise(table) for table in self.counts(cliques)]
 
     def standing(self, clique: Clique) -> str:
         """Return "drawn": a file of records does not state the basis of its model."""
         return "drawn"
 
-    def _counts(self, cliques: Sequence[Clique]) -> list[FloatArray]:
+    def counts(self, cliques: Sequence[Clique]) -> list[FloatArray]:
+        """Records in each cell, from one pass over the file."""
         # These are nobody's records: their stamp says that a model drew them.
         counted = tabulate(self._data, Structure(self.domain, cliques), allow_non_private=True)
         return [np.asarray(counted[clique], dtype=np.float64) for clique in cliques]

@@ -59,8 +59,8 @@ def test_former_names_still_work(dpgm_command, former, now):
     assert f"  {former[0]} " not in dpgm_command("--help")[1]
 
 
-def test_there_are_fewer_than_twenty_commands():
+def test_there_are_at_most_twenty_commands():
     """Those of groups counted one by one: nobody finds their way among more."""
     context = click.Context(cli)
     found = [cli.get_command(context, name) for name in cli.list_commands(context)]
-    assert sum(len(one.commands) if isinstance(one, click.Group) else 1 for one in found) < 20
+    assert sum(len(one.commands) if isinstance(one, click.Group) else 1 for one in found) <= 20

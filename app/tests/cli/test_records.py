@@ -41,6 +41,7 @@ def test_every_format_carries_the_stamp(seeded, tmp_path, suffix, dpgm_command):
     path = tmp_path / f"s{suffix}"
     assert dpgm_command("sample", tmp_path / "m.dpgm", "-n", 5, "-o", path, "--seed", 1)[0] == 0
     stamp = read_stamp(path)
+    assert "standard errors" in stamp.pop("analysis")
     assert stamp == dpgm.load_model(tmp_path / "m.dpgm").stamp() | {"synthetic": True}
     assert stamp["private"] is False and stamp["guarantee"].startswith("NOT PRIVATE")
     assert set(stamp["provenance"]) == {"learner", "inference"}  # settings; nothing that was learned

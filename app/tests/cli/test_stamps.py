@@ -55,6 +55,7 @@ ANSWERS = {
     "query": ["query", "m.dpgm", "sex", "--given", "age=old"],
     "map": ["query", "m.dpgm", "--map"],
     "intervals": ["query", "m.dpgm", "sex", "--intervals", "0.5", "--replicates", "2"],
+    "analyse": ["analyse", "m.dpgm", "age ~ sex"],
     "sample": ["sample", "m.dpgm", "-n", "3", "-o", "s.csv"],
     "datasets": ["sample", "m.dpgm", "-n", "3", "-o", "s.parquet", "--datasets", "2"],
     "export": ["export", "m.dpgm", "--uai", "m.uai"],

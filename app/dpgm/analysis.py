@@ -1,0 +1,457 @@
+"""Analyses of a model in the words of a formula: regressions, means of groups, correlations and two-way tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from attrs import frozen
+
+from dpgm.formulas import Formula, Response, read_formula
+from dpgm.moments import ANYWHERE, Question, correlations, group_means, two_way_table
+from dpgm_core._util.arrays import FloatArray
+from dpgm_core.errors import DataError, OptionError, clipped, listed, printable
+from dpgm_core.models.analysis import BY_STRUCTURE, MOSTLY_MEASURED, CorrectedEstimates, estimate
+from dpgm_core.models.functionals import Family, Regression
+from dpgm_core.releases.session import stamp_of
+
+if TYPE_CHECKING:
+    from dpgm_core.models.model import Model
+    from dpgm_core.structure.graphs import Clique
+
+__all__ = ["Analysis", "WaldTest", "analyse"]
+
+Kind: TypeAlias = Literal["regression", "groups", "correlation", "table"]
+
+_MAX_NAMED = 5  # estimates in a sentence
+
+
+@frozen(kw_only=True)
+class WaldTest:
+    """A Wald test that several numbers are 0."""
+
+    statistic: float
+    degrees: int
+    p_value: float
+
+
+@frozen(kw_only=True, eq=False, repr=False)
+class Analysis:
+    """Answers about the population, corrected from a model's released tables, with their errors and their standing.
+
+    `str` gives the table as a text.
+
+    Attributes
+    ----------
+    formula : str
+    kind : {"regression", "groups", "correlation", "table"}
+    family, event : str, optional
+        Of a regression, and the label that counts as 1.
+    estimates : CorrectedEstimates
+        All numbers with their covariance; `names`, `estimate`, `standard_error`, `low`, `high`, `standing`.
+    test : WaldTest, optional
+        Of a two-way table: that its columns are independent. None where no table measured them together.
+    notes : tuple of str
+        What the reader of the table should know.
+    """
+
+    formula: str
+    kind: Kind
+    family: Family | None
+    event: str | None
+    estimates: CorrectedEstimates
+    test: WaldTest | None
+    notes: tuple[str, ...]
+    _question: Question
+    _stamp: Mapping[str, Any]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the numbers that are shown."""
+        return self.estimates.names[: self._question.shown]
+
+    @property
+    def by_structure(self) -> tuple[str, ...]:
+        """The names of the numbers whose intervals are not promised."""
+        return tuple(
+            name
+            for name, standing in zip(self.names, self.estimates.standing, strict=False)
+            if standing == BY_STRUCTURE
+        )
+
+    @property
+    def z(self) -> FloatArray:
+        """Each number by its standard error, (K,)."""
+        errors = self.estimates.standard_error
+        z: FloatArray = np.divide(self.estimates.estimate, errors, out=np.full(len(errors), math.inf), where=errors > 0)
+        return z
+
+    @property
+    def p_values(self) -> FloatArray:
+        """Two-sided p-values of the hypotheses that a number is 0, (K,)."""
+        from scipy.special import ndtr
+
+        return np.asarray(2 * ndtr(-np.abs(self.z)))
+
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """The ends of the intervals, within the range of the numbers."""
+        least, most = np.array(self._question.within).T
+        return np.clip(self.estimates.low, least, most), np.clip(self.estimates.high, least, most)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the analysis as plain values."""
+        return {
+            "formula": self.formula,
+            "kind": self.kind,
+            "family": self.family,
+            "event": self.event,
+            "level": self.estimates.level,
+            "records": self.estimates.total,
+            "estimates": [self._plain(at) for at in range(len(self.names))],
+            "unstable": self.estimates.unstable,
+            "test": None
+            if self.test is None
+            else {
+                "statistic": self.test.statistic,
+                "degrees_of_freedom": self.test.degrees,
+                "p_value": self.test.p_value,
+            },
+            "notes": [*self.notes, *self.sentences()],
+            **self._stamp,
+        }
+
+    def _plain(self, at: int) -> dict[str, Any]:
+        found, (low, high) = self.estimates, self.ends()
+        variance = float(found.covariance[at, at])
+        parts = {"noise": found.noise, "sampling": found.sampling, "structure": found.structure}
+        plain: dict[str, Any] = {
+            "name": found.names[at],
+            "estimate": float(found.estimate[at]),
+            "standard_error": float(found.standard_error[at]),
+            "low": float(low[at]),
+            "high": float(high[at]),
+        }
+        if self._question.compared[at]:
+            plain |= {"z": float(self.z[at]), "p_value": float(self.p_values[at])}
+        if self._question.logarithms[at]:
+            plain |= {f"exp_{key}": _exp(plain[key]) for key in ("estimate", "low", "high")}
+        return plain | {
+            "standing": found.standing[at],
+            "promised": found.standing[at] != BY_STRUCTURE,
+            "unsupported": float(found.unsupported[at]),
+            "missing": [{"attributes": list(names), "share": float(share)} for names, share in found.missing[at]],
+            "uncorrected": float(found.uncorrected[at]),
+            "variance_shares": {
+                name: float(part[at, at]) / variance if variance > 0 else 0.0 for name, part in parts.items()
+            },
+        }
+
+    def header(self) -> list[str]:
+        """Return the columns of the table."""
+        head = ["", "coef" if self.kind == "regression" else "estimate", "std err"]
+        head += ["z", "P>|z|"] if any(self._question.compared[: len(self.names)]) else []
+        head += [f"[{(1 - self.estimates.level) / 2:.4g}", f"{(1 + self.estimates.level) / 2:.4g}]"]
+        head += ["exp(coef)" if self.kind == "regression" else "exp", "low", "high"] if self._has_logarithms else []
+        return [*head, "standing"]
+
+    def rows(self) -> list[list[str]]:
+        """Return the rows of the table."""
+        return [self._row(at) for at in range(len(self.names))]
+
+    def sentences(self) -> list[str]:
+        """Return what stands below the table: the parts of the variance, and what no table tells."""
+        return [*self._test_line(), self._parts(), *self._support()]
+
+    def __str__(self) -> str:
+        cells = [self.header(), *self.rows()]
+        widths = [max(len(printable(row[at])) for row in cells) for at in range(len(cells[0]))]
+        last = len(widths) - 1
+        lines = [
+            "  ".join(
+                printable(cell).ljust(width) if at in (0, last) else printable(cell).rjust(width)
+                for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in cells
+        ]
+        lines.insert(1, "  ".join("-" * width for width in widths))
+        return "\n".join([printable(self.title()), "", *lines, "", *map(printable, [*self.sentences(), *self.notes])])
+
+    def __repr__(self) -> str:
+        return f"Analysis({clipped(self.formula)!r}, {len(self.names)} numbers)"
+
+    def title(self) -> str:
+        """Return the line above the table."""
+        event = "" if self.event is None else f", event {self.event!r}"
+        what = {
+            "regression": f"{self.family} regression{event}",
+            "groups": f"groups{event}",
+            "correlation": "correlations",
+            "table": "two-way table",
+        }[self.kind]
+        return f"{self.formula}: {what}, about {self.estimates.total:,.0f} records"
+
+    @property
+    def _has_logarithms(self) -> bool:
+        return any(self._question.logarithms[: len(self.names)])
+
+    def _row(self, at: int) -> list[str]:
+        found, (low, high) = self.estimates, self.ends()
+        row = [found.names[at], _number(found.estimate[at]), _number(found.standard_error[at])]
+        if any(self._question.compared[: len(self.names)]):
+            tested = self._question.compared[at]
+            row += [f"{self.z[at]:.2f}", _p_value(self.p_values[at])] if tested else ["", ""]
+        row += [_number(low[at]), _number(high[at])]
+        if self._has_logarithms:
+            shown = self._question.logarithms[at]
+            row += [_number(_exp(one)) if shown else "" for one in (found.estimate[at], low[at], high[at])]
+        standing = found.standing[at]
+        promise = " (not promised)" if standing == BY_STRUCTURE else ""
+        return [*row, f"{standing}{promise}{', unstable' if found.unstable else ''}"]
+
+    def _test_line(self) -> list[str]:
+        if self.kind != "table":
+            return []
+        if self.test is None:
+            return ["There is no test of independence, as no table measured the columns together."]
+        return [
+            f"Independence: Wald chi-square {self.test.statistic:.2f} with {self.test.degrees} degrees of freedom, "
+            f"p {_p_value(self.test.p_value, equals='= ')}."
+        ]
+
+    def _parts(self) -> str:
+        shown = slice(0, len(self.names))
+        whole = np.diag(self.estimates.covariance)[shown]
+        kept = whole > 0
+        if not kept.any():
+            return "No number has an error."
+        parts = []
+        for name, part in (("noise", self.estimates.noise), ("structure", self.estimates.structure)):
+            shares = np.diag(part)[shown][kept] / whole[kept]
+            if name == "noise" or shares.max() > 0:
+                parts.append(f"{name} is {_range(shares)}")
+        return f"Of the variance, {' and '.join(parts)}; the rest is that records are a sample."
+
+    def _support(self) -> list[str]:
+        found = self.estimates
+        lines = []
+        for standing in (MOSTLY_MEASURED, BY_STRUCTURE):
+            at = [one for one in range(len(self.names)) if found.standing[one] == standing]
+            if not at:
+                continue
+            worst = sorted(at, key=lambda one: -found.unsupported[one])
+            named = "; ".join(_unsupported(found, one) for one in worst[:_MAX_NAMED])
+            more = f"; and {len(at) - _MAX_NAMED} more" if len(at) > _MAX_NAMED else ""
+            of = f"{len(at)} of {len(self.names)} {self._noun}"
+            lines.append(
+                f"{of} are mostly measured; no table tells this part of them: {named}{more}."
+                if standing == MOSTLY_MEASURED
+                else f"{of} rest on dependence that no table measured: {named}{more}. Their intervals are not "
+                "promised. To measure it, put this formula under [research]."
+            )
+        return lines or [f"All {self._noun} are measured: released tables hold all that they rest on."]
+
+    @property
+    def _noun(self) -> str:
+        return "coefficients" if self.kind == "regression" else "numbers"
+
+
+def analyse(
+    model: Model,
+    formula: str,
+    *,
+    groups: bool = False,
+    family: Family | None = None,
+    event: str | None = None,
+    level: float = 0.95,
+    rows: object = None,
+    given: Mapping[str, Any] | None = None,
+) -> Analysis:
+    """Return estimates about the population, with intervals that hold noise, sampling and the learner's bias.
+
+    Parameters
+    ----------
+    model : Model
+        With at least one release.
+    formula : str
+        `income ~ age + C(education)` for a regression. `~ age + hours` for correlations, of columns with numbers, or
+        else a two-way table with a test of independence.
+    groups : bool
+        The mean of the outcome in each group that the right side makes, with differences and ratios to the first.
+    family : {"linear", "logistic", "poisson", "multinomial"}, optional
+        Of a regression; the outcome's by default.
+    event : str, optional
+        The label of the outcome that counts as 1; by default the later one of two.
+    level : float
+        Of the intervals.
+    rows : path or records, optional
+        Synthetic records that were drawn from this model; a file must have the stamp of `dpgm sample`.
+    given : mapping, optional
+        attribute -> label, value or code: only records with them. Not together with rows.
+
+    Returns
+    -------
+    Analysis
+
+    Raises
+    ------
+    OptionError
+        For a formula that cannot be read or does not fit, and a model without a release.
+    DataError
+        For rows that were not drawn from this model.
+    StructureError
+        For attributes that no release measured.
+    InferenceError
+        For numbers that the model does not define, such as coefficients under separation.
+    TooLarge
+        For too many cells.
+
+    Notes
+    -----
+    `dpgm_core.models.analysis` has the estimator and its proof. Nothing is charged: this is post-processing.
+    """
+    read = read_formula(formula, model.domain)
+    kind, found, response = _question(read, groups, family, event)
+    numeric = tuple(dict.fromkeys(one.column for one in read.factors if one.kind == "numbers"))
+    if kind in ("groups", "table"):
+        numeric = ()
+    if response is not None and response.event is None and not response.classes:
+        numeric = (read.attributes[0], *numeric)
+    table = None if rows is None else _counts(model, rows, read.attributes)
+    estimates = estimate(model, found.functional, level=level, rows=table, given=given)
+    return Analysis(
+        formula=read.text,
+        kind=kind,
+        family=found.functional.family if isinstance(found.functional, Regression) else None,
+        event=None if response is None else response.event,
+        estimates=estimates,
+        test=_test(estimates, found.shown) if kind == "table" else None,
+        notes=_notes(read, numeric, estimates.unstable),
+        question=found,
+        stamp=stamp_of(model.releases, model.guarantee()),
+    )
+
+
+def _question(
+    formula: Formula, groups: bool, family: Family | None, event: str | None
+) -> tuple[Kind, Question, Response | None]:
+    """Return what a formula asks, and the values of its outcome."""
+    if formula.outcome is None:
+        if groups or family is not None or event is not None:
+            raise OptionError("groups, a family and an event go with an outcome, as in 'income ~ sex'")
+        if any(len(term) > 1 for term in formula.terms) or len(formula.terms) < 2:
+            raise OptionError("a formula without an outcome lists columns, as in '~ age + hours'")
+        if len(formula.covariates) < len(formula.terms):
+            raise OptionError("a formula without an outcome names each column once; leave one out")
+        if all(term[0].kind == "numbers" for term in formula.terms):
+            return "correlation", correlations(formula), None
+        if len(formula.terms) > 2:
+            raise OptionError("a two-way table has two columns; name two, or columns with numbers for correlations")
+        return "table", two_way_table(formula), None
+    if groups:
+        if family is not None:
+            raise OptionError("groups have means, and no family; leave one out")
+        response = formula.response("linear" if formula.outcome.kind == "numbers" and event is None else None, event)
+        return "groups", group_means(formula, response), response
+    response = formula.response(family, event)
+    regression = formula.regression(family, event)
+    count = len(regression.names)
+    question = Question(
+        functional=regression,
+        logarithms=(regression.family != "linear",) * count,
+        compared=(True,) * count,
+        within=(ANYWHERE,) * count,
+        shown=count,
+    )
+    return "regression", question, response
+
+
+def _counts(model: Model, rows: object, attributes: Clique) -> FloatArray:
+    """Return how many synthetic records lie in each cell of the attributes."""
+    from dpgm.comparison.subjects import RecordsSide, Synthetic, read_subject
+    from dpgm_core.domain.domain import Domain
+    from dpgm_core.pipeline.evaluation import tabulate
+    from dpgm_core.structure.structure import Structure
+
+    # Without constraints: a drawn record that breaks one counts.
+    domain = Domain(model.domain[name] for name in attributes)
+    if not isinstance(rows, (str, Path)):
+        counted = tabulate(rows, Structure(domain, [attributes]), allow_non_private=True)
+        return np.asarray(counted[attributes], dtype=np.float64)
+    content = read_subject(rows)
+    if not isinstance(content, Synthetic):
+        raise DataError(f"{rows} is no table of rows; name a file that dpgm sample drew from this model")
+    if content.stamp["guarantee"] != model.guarantee():
+        raise DataError(f"{rows} was drawn from another model, by its stamp; name rows that this model drew")
+    if content.stamp.get("given"):
+        raise DataError(f"{rows} was drawn under a condition, by its stamp; draw rows without --given")
+    side = RecordsSide(content=content, whole=model.domain)
+    lacking = [name for name in attributes if name not in side.domain]
+    if lacking:
+        raise DataError(f"{rows} has no column {lacking[0]!r}; name rows with all columns of the formula")
+    return side.counts([attributes])[0]
+
+
+def _test(estimates: CorrectedEstimates, start: int) -> WaldTest | None:
+    """Return the Wald test that all numbers from `start` on are 0; None where one of them is by structure."""
+    from scipy.special import chdtrc
+
+    if BY_STRUCTURE in estimates.standing[start:]:
+        return None
+    values, covariance = estimates.estimate[start:], estimates.covariance[start:, start:]
+    sizes, axes = np.linalg.eigh(covariance)
+    kept = sizes > 1e-10 * max(float(sizes.max()), 0.0)
+    degrees = int(kept.sum())
+    statistic = float(((axes[:, kept].T @ values) ** 2 / sizes[kept]).sum())
+    return WaldTest(statistic=statistic, degrees=degrees, p_value=float(chdtrc(degrees, statistic)))
+
+
+def _notes(formula: Formula, numeric: Clique, unstable: bool) -> tuple[str, ...]:
+    """Return what the reader of a table should know of its columns; numeric: those that enter as numbers."""
+    every = [*([formula.outcome] if formula.outcome else []), *formula.factors]
+    binned = [name for name in numeric if formula.domain[name].edges is not None]
+    missing = [one.column for one in every if one.missing(formula.domain[one.column]).any()]
+    notes = []
+    if binned:
+        notes.append(f"A record counts with the mean of its bin in {listed(binned)}.")
+    if missing:
+        notes.append(f"Records with a missing value in {listed(list(dict.fromkeys(missing)))} are left out.")
+    if unstable:
+        notes.append(
+            "Unstable: the corrected equation has no root near, so coefficients are one step from the model's; leave "
+            "terms out, or merge labels."
+        )
+    return tuple(notes)
+
+
+def _unsupported(found: CorrectedEstimates, at: int) -> str:
+    """One number with the share that no table tells, and the tables that would."""
+    sets = [names for names, _ in found.missing[at]]
+    tables = ", ".join(" x ".join(names) if len(names) > 1 else f"merged codes of {names[0]}" for names in sets)
+    share = _percent(min(float(found.unsupported[at]), 1.0))  # effects are orthogonal under even weights only
+    return f"{found.names[at]} ({share}{': ' if tables else ''}{tables})"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
+
+
+def _range(shares: FloatArray) -> str:
+    low, high = f"{100 * shares.min():.0f}", f"{100 * shares.max():.0f}"
+    return f"{low} %" if low == high else f"{low} to {high} %"
+
+
+def _exp(number: float) -> float:
+    return math.exp(min(float(number), 709.0))
+
+
+def _number(number: float) -> str:
+    if number == 0 or 1e-2 <= abs(number) < 1e5:
+        return f"{number:.4f}"
+    return f"{number:.6f}" if 1e-5 <= abs(number) < 1e-2 else f"{number:.3e}"
+
+
+def _p_value(number: float, equals: str = "") -> str:
+    return f"{'< ' if equals else '<'}0.001" if number < 0.001 else f"{equals}{number:.3f}"

@@ -1,0 +1,182 @@
+"""Analyses of a model: with exact tables they are those of the records, and what no table holds is named."""
+
+import numpy as np
+import pytest
+
+import dpgm
+from dpgm import Budget, Domain, SeededRandomness, Structure
+from dpgm.analysis import Analysis, analyse
+from dpgm_core.errors import DataError, DpgmError, OptionError
+
+pytest.importorskip("formulaic")
+
+DOMAIN = Domain.from_dict(
+    {
+        "attributes": {
+            "income": {"labels": ["low", "high"], "unknown": "low"},
+            "sex": {"labels": ["F", "M"], "unknown": "F"},
+            "job": {"labels": ["none", "cook", "pilot"], "unknown": "none"},
+            "age": {"type": "integer", "bins": [0, 18, 65, 99]},
+            "town": {"labels": ["A", "B"], "unknown": "A"},
+        }
+    }
+)
+#: So much budget that discrete noise is 0 in all draws.
+EXACT = Budget.pure(10_000)
+
+
+def records(count: int = 4000) -> np.ndarray:
+    """Codes of records in which all columns but town depend on each other; 4 % have no age."""
+    rng = np.random.default_rng(7)
+    sex, job = rng.integers(0, 2, count), rng.choice(3, count, p=[0.5, 0.3, 0.2])
+    age = np.where(rng.random(count) < 0.04, 3, np.clip(rng.integers(0, 3, count) + (job == 2), 0, 2))
+    income = rng.random(count) < 1 / (1 + np.exp(0.4 - 0.5 * sex - 0.6 * (job == 2)))
+    return np.stack([income, sex, job, age, rng.integers(0, 2, count)], axis=1).astype(int)
+
+
+def learned(cliques, budget=EXACT, seed: int = 1, options: dict | None = None) -> dpgm.Model:
+    release = dpgm.release(
+        records(), Structure(DOMAIN, cliques), budget, neighbours="add-remove", randomness=SeededRandomness(seed)
+    )
+    return dpgm.learn(release, {"name": "eb-map", **(options or {})}).model
+
+
+@pytest.fixture(scope="module")
+def exact() -> dpgm.Model:
+    return learned([("income", "sex", "job", "age"), ("town",)])
+
+
+@pytest.fixture(scope="module")
+def chain() -> dpgm.Model:
+    return learned([("income", "sex"), ("sex", "job"), ("job", "age"), ("town",)], Budget.pure(1))
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "family"),
+    [
+        ("income ~ age + C(job)*sex", {}, "Binomial"),
+        ("income ~ age + job", {"event": "low"}, "Binomial"),
+        ("age ~ job + sex", {}, "Gaussian"),
+        ("I(job == 'pilot') ~ sex", {"family": "poisson"}, "Poisson"),
+    ],
+)
+def test_without_noise_a_regression_is_that_of_the_records(exact, text, options, family):
+    """Of statsmodels on the rows without a missing value, to 1e-8, although the learner shrinks."""
+    statsmodels = pytest.importorskip("statsmodels.api")
+    found = analyse(exact, text, **options)
+    regression = dpgm.formulas.read_formula(text, DOMAIN).regression(**options)
+    cells = np.ravel_multi_index(
+        tuple(records()[:, DOMAIN.names.index(name)] for name in regression.attributes),
+        DOMAIN.shape(regression.attributes),
+    )
+    cells = cells[regression.included[cells]]
+    fitted = statsmodels.GLM(
+        regression.outcome[cells, 0], regression.design[cells], family=getattr(statsmodels.families, family)()
+    ).fit(tol=1e-14, maxiter=100, cov_type="HC0")
+    assert np.abs(found.estimates.estimate - fitted.params).max() < 1e-8
+    assert np.allclose(found.estimates.standard_error, fitted.bse, rtol=0.05)
+    assert found.family == regression.family and not found.by_structure
+
+
+def test_without_noise_groups_tables_and_correlations_are_those_of_the_records(exact):
+    """The independence test is near scipy's, which takes its variance from independence itself."""
+    from scipy.stats import chi2_contingency
+
+    codes = records()
+    means = analyse(exact, "income ~ sex", groups=True)
+    shares = [codes[codes[:, 1] == sex, 0].mean() for sex in (0, 1)]
+    # One step from the learner's table, whose shrinkage here is small.
+    assert np.allclose(means.estimates.estimate[:3], [*shares, shares[1] - shares[0]], atol=1e-6)
+    table = analyse(exact, "~ income + job")
+    counts = np.array([[((codes[:, 0] == i) & (codes[:, 2] == j)).sum() for j in range(3)] for i in range(2)])
+    assert np.allclose(table.estimates.estimate[:6], counts.reshape(-1) / len(codes), atol=1e-6)
+    assert table.names[0] == "income=low, job=none" and len(table.names) == 6
+    assert table.test.degrees == 2 and table.test.statistic == pytest.approx(chi2_contingency(counts)[0], rel=0.1)
+
+
+@pytest.mark.landing
+def test_independent_columns_pass_the_test_of_independence(exact):
+    """At its level, over tables whose counts are Poisson: the rate of p < .1 is within four standard errors of .1."""
+    rng, low, repeats = np.random.default_rng(2), 0, 120
+    domain = Domain.from_sizes({"a": 2, "b": 3})
+    for seed in range(repeats):
+        codes = np.stack([rng.integers(0, 2, 800), rng.choice(3, 800, p=[0.5, 0.3, 0.2])], axis=1)
+        release = dpgm.release(
+            codes, Structure(domain, [("a", "b")]), Budget.pure(1), neighbours="add-remove",
+            randomness=SeededRandomness(seed), terms=None,
+        )  # fmt: skip
+        low += analyse(dpgm.learn(release).model, "~ a + b").test.p_value < 0.1
+    assert abs(low / repeats - 0.1) < 4 * np.sqrt(0.1 * 0.9 / repeats)
+
+
+def test_what_no_table_holds_is_named_and_not_promised(chain):
+    """With its table, in text and in plain values; an answer inside a table is measured."""
+    found = analyse(chain, "income ~ job")
+    assert set(found.by_structure) >= {"job[T.cook]"} and "Their intervals are not promised" in str(found)
+    assert "income x job" in str(found) and "by structure (not promised)" in str(found)
+    plain = {one["name"]: one for one in found.to_dict()["estimates"]}["job[T.cook]"]
+    assert plain["promised"] is False and plain["missing"][0]["attributes"] == ["income", "job"]
+    assert plain["exp_low"] < plain["exp_estimate"] < plain["exp_high"]
+    measured = analyse(chain, "income ~ sex")
+    assert not measured.by_structure and "All coefficients are measured" in str(measured)
+    assert sum(measured.to_dict()["estimates"][0]["variance_shares"].values()) == pytest.approx(1)
+    untested = analyse(chain, "~ income + job")
+    assert untested.test is None and "no test of independence" in str(untested)
+
+
+def test_text_says_what_enters_and_what_is_left_out(chain):
+    shown = str(analyse(chain, "age ~ job", level=0.9))
+    assert "A record counts with the mean of its bin in age." in shown and "[0.05" in shown and "0.95]" in shown
+    assert "Records with a missing value in age are left out." in shown
+    assert "exp(coef)" not in shown and "exp(coef)" in str(analyse(chain, "income ~ sex"))
+    assert "mean of its bin" not in str(analyse(chain, "income ~ C(age)"))
+    assert repr(analyse(chain, "income ~ sex")) == "Analysis('income ~ sex', 2 numbers)"
+
+
+def test_conditions(chain):
+    """Of records with a label; its attribute is not in the formula."""
+    whole, part = analyse(chain, "income ~ 1"), analyse(chain, "income ~ 1", given={"sex": "M"})
+    assert part.estimates.estimate[0] > whole.estimates.estimate[0]
+    with pytest.raises(DpgmError, match="both asked for and given"):
+        analyse(chain, "income ~ sex", given={"sex": "M"})
+
+
+def test_rows_of_the_model_give_its_answer(chain, tmp_path):
+    """As far as tables hold it, whatever the rows' chance; a file, or rows in memory."""
+    model = analyse(chain, "income ~ sex")
+    assert isinstance(model, Analysis)
+    rows = chain.sample(3000, randomness=SeededRandomness(4))
+    found = analyse(chain, "income ~ sex", rows=rows)
+    errors = model.estimates.standard_error
+    assert (np.abs(found.estimates.estimate - model.estimates.estimate) < 0.2 * errors).all()
+    assert (found.estimates.uncorrected != model.estimates.uncorrected).any()
+    with pytest.raises(OptionError, match="without a condition"):
+        analyse(chain, "income ~ 1", rows=rows, given={"sex": "M"})
+    plain = tmp_path / "rows.csv"
+    plain.write_text("income,sex\nlow,F\n")
+    with pytest.raises(DataError, match="no stamp of dpgm sample"):
+        analyse(chain, "income ~ sex", rows=plain)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "says"),
+    [
+        ("~ age", {}, "lists columns, as in"),
+        ("~ sex + C(sex)", {}, "lists columns, as in"),
+        ("~ sex + I(sex == 'M')", {}, "names each column once"),
+        ("~ sex + job + age", {}, "a two-way table has two columns"),
+        ("~ sex + job", {"groups": True}, "go with an outcome"),
+        ("income ~ sex", {"groups": True, "family": "linear"}, "groups have means, and no family"),
+        ("income ~ sex", {"level": 95}, "level"),
+    ],
+)
+def test_questions_that_fit_nothing_are_refused(chain, text, options, says):
+    with pytest.raises(OptionError, match=says):
+        analyse(chain, text, **options)
+
+
+def test_a_model_without_a_release_is_refused():
+    structure = Structure(DOMAIN, [("income", "sex")])
+    with pytest.raises(OptionError, match="the model carries no release, so nothing is known of its noise"):
+        analyse(dpgm.Model(structure, dpgm.Tables.zeros(structure)), "income ~ sex")
+    assert dpgm.analyse is analyse

@@ -1,0 +1,441 @@
+"""Do analyses of a model hold? Coverage and width of intervals for regressions, means, odds ratios and correlations.
+
+    python -m benchmarks.research [FOLDER] [--smoke | --full | --report] [--jobs N] [--cells A,B] [--only-methods A,B]
+
+A table is the population; records are drawn from it with replacement, a model is fitted under differential privacy, and
+the intervals of `dpgm analyse` are compared with the population's own values: after `auto`, and with a stated analysis
+plan (`plan`). Beside them: the intervals of the same records without privacy, and of the model taken for data. Cells
+are "population budget": (epsilon, 1e-6), or pure epsilon. Seeds are 1000 and on, which no rule was chosen on. Runs go
+to benchmarks/results/research.jsonl, the tables to research.md beside it.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import math
+import time
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from attrs import frozen
+from scipy.special import ndtri
+
+from benchmarks.cases.coded import Coded
+from benchmarks.cases.tables import HEALTH
+from benchmarks.harness.main import Study, main
+from benchmarks.harness.output import grouped, markdown
+from benchmarks.harness.runs import Task
+from dpgm.study.store import Line
+from dpgm_core import Array, Budget, Domain, FloatArray, IntArray, Model, fit
+from dpgm_core.models.analysis import correct_shares, estimate
+from dpgm_core.models.functionals import Functional, Moments, Regression
+
+LEVEL, QUERY_LEVEL, DELTA = 0.95, 0.9, "1e-6"
+FIRST_SEED, DRAWS = 1000, 200
+#: Kinds of questions, in the order of the tables.
+KINDS = ("logistic", "linear", "difference", "log odds ratio", "correlation", "given")
+METHODS = ("auto", "plan", "check")
+
+
+# --- Populations: codes of some columns, the binary outcome last --------------------------------
+
+
+@frozen
+class Population:
+    """read: the folder of data -> the records. records: how many are drawn. file: below the folder, if any."""
+
+    read: Callable[[Path], Coded]
+    records: int = 20_000
+    file: str = ""
+
+
+def _columns(path: Path) -> dict[str, tuple[str, ...]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        names, *rows = csv.reader(file)
+    return dict(zip(names, zip(*rows, strict=True), strict=True))
+
+
+def _coded(columns: Mapping[str, Any]) -> Coded:
+    codes = np.stack([np.asarray(one, dtype=np.uint8) for one in columns.values()], axis=1)
+    sizes = {name: int(one) + 1 for name, one in zip(columns, codes.max(axis=0), strict=True)}
+    return Coded(domain=Domain.from_sizes(sizes), codes=codes)
+
+
+def adult(folder: Path) -> Coded:
+    """Return eight columns of the census table, with bins of our own."""
+    table = {name: np.array(one, dtype=int) for name, one in _columns(folder / "adult" / "adult.csv").items()}
+    most = {name: (table[name] == np.bincount(table[name]).argmax()) for name in ("marital-status", "workclass")}
+    return _coded(
+        {
+            "age": np.digitize(table["age"], [9, 19, 29, 39, 49]),
+            "education": np.digitize(table["education-num"], [8, 9, 12]),
+            "married": most["marital-status"],
+            "sex": table["sex"],
+            "race": table["race"] == 0,
+            "hours": np.digitize(table["hours-per-week"], [34, 39, 44]),
+            "private": most["workclass"],
+            "income": table["income>50K"],
+        }
+    )
+
+
+def survey(folder: Path) -> Coded:
+    """Return eight columns of the community survey."""
+    table = _columns(folder / "nist_acs_ma2019" / "ma2019.csv")
+
+    def cut(name: str, edges: Sequence[float]) -> IntArray:
+        return np.digitize([float(text) if text not in ("N", "") else 0.0 for text in table[name]], edges)
+
+    return _coded(
+        {
+            "age": cut("AGEP", [25, 40, 55, 65]),
+            "sex": np.isin(table["SEX"], "1"),
+            "married": np.isin(table["MSP"], ["1", "2"]),
+            "white": np.isin(table["RAC1P"], "1"),
+            "education": cut("EDU", [5, 9, 11]),
+            "disabled": np.isin(table["DPHY"], "1"),
+            "owner": np.isin(table["OWN_RENT"], "1"),
+            "income": cut("PINCP_DECILE", [5]),
+        }
+    )
+
+
+def insurance(folder: Path) -> Coded:
+    """Return seven columns of the project's example, most of them cut in two."""
+    table = _columns(HEALTH / "health.csv")
+
+    def cut(name: str, edges: Sequence[float]) -> IntArray:
+        return np.digitize([float(text or 0) for text in table[name]], edges)
+
+    return _coded(
+        {
+            "coinsurance": np.unique(table["coinsurance"], return_inverse=True)[1],
+            "deductible": np.isin(table["deductible"], "individual"),
+            "incentive": cut("incentive", [1]),
+            "limitation": np.isin(table["limitation"], ["1", "yes"]),
+            "diseases": cut("diseases", [5, 10, 15, 25]),
+            "health": [("excellent", "good", "fair", "poor").index(text or "excellent") for text in table["health"]],
+            "visits": cut("visits", [1]),
+        }
+    )
+
+
+def _loglinear(sizes: Sequence[int], orders: Mapping[int, tuple[float, float]], seed: int, records: int) -> Coded:
+    """Return log-linear records. orders: size of a set -> the deviation of its effects, and how many have any."""
+    rng = np.random.default_rng(seed)
+    logs = np.zeros(sizes)
+    for order, (scale, share) in orders.items():
+        for axes in itertools.combinations(range(len(sizes)), order):
+            shape = [size if at in axes else 1 for at, size in enumerate(sizes)]
+            logs = logs + (rng.random() < share) * scale * rng.normal(size=shape)
+    shares = np.exp(logs - logs.max()).reshape(-1)
+    cells = rng.choice(len(shares), size=records, p=shares / shares.sum())
+    codes = np.unravel_index(cells, sizes)
+    return _coded({f"x{at}" if at < len(sizes) - 1 else "y": one for at, one in enumerate(codes)})
+
+
+def triples(folder: Path) -> Coded:
+    """Return a generated population with effects of three attributes."""
+    return _loglinear((3, 2, 4, 2, 3, 2, 2, 2), {1: (0.5, 1), 2: (0.5, 1), 3: (0.25, 0.3)}, 77, 60_000)
+
+
+def rare(folder: Path) -> Coded:
+    """Return a generated population with many rare labels, which selectors merge."""
+    rng = np.random.default_rng(78)
+    records = 60_000
+    columns: dict[str, Array] = {}
+    for place, size in enumerate((16, 2, 24, 2, 12)):
+        frequent = 1 / np.arange(1, size + 1) ** 1.4
+        codes = rng.choice(size, size=records, p=frequent / frequent.sum())
+        if place:
+            before = columns[f"x{place - 1}"]
+            follows = rng.random(records) < 0.4
+            codes[follows] = rng.integers(0, size, int(before.max()) + 1)[before[follows]]
+        columns[f"x{place}"] = codes
+    logits = -0.5 + 0.06 * columns["x0"] - 0.4 * columns["x1"] + 0.03 * columns["x2"] + 0.3 * columns["x3"]
+    return _coded(columns | {"y": rng.random(records) < 1 / (1 + np.exp(-logits))})
+
+
+POPULATIONS = {
+    "adult": Population(adult, file="adult/adult.csv"),
+    "nist": Population(survey, records=7634, file="nist_acs_ma2019/ma2019.csv"),
+    "health": Population(insurance),
+    "triples": Population(triples),
+    "rare": Population(rare),
+}
+
+
+# --- Questions ----------------------------------------------------------------------------------
+
+#: A functional, and the codes that are given.
+Question: TypeAlias = tuple[Functional, Mapping[str, int]]
+
+
+def questions(domain: Domain) -> dict[str, list[Question]]:
+    """Return the questions of each kind, with what is given."""
+    names = domain.names
+    *covariates, outcome = names
+    binary = [name for name in covariates if domain[name].size == 2]
+    many = next(name for name in covariates if domain[name].size > 2)
+    all_pairs = itertools.combinations(names, 2)
+    pairs = ((binary[0], outcome), (binary[1], outcome), (binary[0], binary[1]))
+    return {
+        "logistic": [(_regression(domain, outcome, covariates, "logistic"), {})],
+        "linear": [(_regression(domain, many, [name for name in names if name != many], "linear"), {})],
+        "difference": [(_difference(domain, many, name), {}) for name in binary[:3]],
+        "log odds ratio": [(_odds(domain, *pair), {}) for pair in pairs],
+        "correlation": [(_correlation(domain, *pair), {}) for pair in itertools.islice(all_pairs, 8)],
+        "given": [(_regression(domain, many, [outcome], "linear"), {binary[0]: 1})],
+    }
+
+
+def _grid(domain: Domain, names: Sequence[str]) -> FloatArray:
+    """The codes of each cell, (names, cells)."""
+    shape = domain.shape(tuple(names))
+    return np.indices(shape).reshape(len(names), -1).astype(np.float64)
+
+
+def _regression(domain: Domain, outcome: str, covariates: Sequence[str], family: Any) -> Regression:
+    grid = _grid(domain, (*covariates, outcome))
+    return Regression(
+        attributes=(*covariates, outcome),
+        names=("1", *covariates),
+        family=family,
+        design=np.concatenate([np.ones((1, grid.shape[1])), grid[:-1]]).T,
+        outcome=grid[-1],
+    )
+
+
+def _difference(domain: Domain, value: str, group: str) -> Moments:
+    codes, groups = _grid(domain, (value, group))
+
+    def function(m: FloatArray) -> tuple[list[float], list[list[float]]]:
+        high, low = m[0] / m[1], m[2] / m[3]
+        return [high - low], [[1 / m[1], -high / m[1], -1 / m[3], low / m[3]]]
+
+    features = np.stack([codes * groups, groups, codes * (1 - groups), 1 - groups])
+    return Moments(attributes=(value, group), names=(f"{value} by {group}",), features=features, function=function)
+
+
+def _odds(domain: Domain, one: str, other: str) -> Moments:
+    a, b = _grid(domain, (one, other))
+    signs = np.array([1.0, -1.0, -1.0, 1.0])
+    features = np.stack([a * b, a * (1 - b), (1 - a) * b, (1 - a) * (1 - b)])
+    return Moments(
+        attributes=(one, other),
+        names=(f"{one} and {other}",),
+        features=features,
+        function=lambda m: ([signs @ np.log(m)], [signs / m]),
+    )
+
+
+def _correlation(domain: Domain, one: str, other: str) -> Moments:
+    a, b = _grid(domain, (one, other))
+
+    def function(m: FloatArray) -> tuple[list[float], list[list[float]]]:
+        u, v, w = m[2] - m[0] ** 2, m[3] - m[1] ** 2, m[4] - m[0] * m[1]
+        r = w / math.sqrt(u * v)
+        slopes = [r * m[0] / u - m[1] / math.sqrt(u * v), r * m[1] / v - m[0] / math.sqrt(u * v)]
+        return [r], [[*slopes, -r / (2 * u), -r / (2 * v), 1 / math.sqrt(u * v)]]
+
+    return Moments(
+        attributes=(one, other),
+        names=(f"{one}, {other}",),
+        features=np.stack([a, b, a**2, b**2, a * b]),
+        function=function,
+    )
+
+
+def shares_of(domain: Domain, codes: Array, names: Sequence[str]) -> FloatArray:
+    """Return the shares of the cells of some attributes, (cells,)."""
+    shape = domain.shape(tuple(names))
+    columns = [codes[:, domain.names.index(name)].astype(np.int64) for name in names]
+    counts = np.bincount(np.ravel_multi_index(columns, shape), minlength=math.prod(shape))
+    return np.asarray(counts / len(codes))
+
+
+# --- One run ------------------------------------------------------------------------------------
+
+
+def work(task: Task, asked: Namespace) -> Mapping[str, Any]:
+    """One fit, and whether each interval holds the population's value, by kind."""
+    name, budget = task.cell.split()
+    population = POPULATIONS[name]
+    table = population.read(asked.folder)
+    domain, rng = table.domain, np.random.default_rng(task.trial)
+    drawn = table.codes[rng.integers(0, len(table.codes), population.records)]
+    start = time.process_time()
+    model = _fit(task.method, drawn, domain, budget)
+    fitted = time.process_time()
+    found: dict[str, Any] = {"kinds": {}}
+    for kind, asks in questions(domain).items():
+        here: dict[str, list[Any]] = {key: [] for key in ("ours", "rows", "model", "sample", "width", "standing")}
+        for functional, given in asks:
+            _judge(here, model, functional, given, table, drawn, rng)
+        found["kinds"][kind] = here
+    found["queries"] = _queries(model, table)
+    return found | {"fit": round(fitted - start, 3), "analyse": round(time.process_time() - fitted, 3)}
+
+
+def _fit(method: str, records: Array, domain: Domain, budget: str) -> Model:
+    kind, epsilon = budget.split("=")
+    paid = Budget.pure(epsilon) if kind == "pure" else Budget.approx(epsilon, DELTA)
+    split = {"holdout": 0.05} if method == "check" else "even"
+    return fit(records, "auto", paid, workload=domain, neighbours="add-remove", split=split).model
+
+
+def _judge(
+    here: dict[str, list[Any]],
+    model: Model,
+    functional: Functional,
+    given: Mapping[str, int],
+    table: Coded,
+    drawn: Array,
+    rng: np.random.Generator,
+) -> None:
+    """Add whether the intervals of one question hold the population's values, for each way to make them."""
+    domain, z = table.domain, float(ndtri((1 + LEVEL) / 2))
+    kept = [codes[_where(domain, codes, given)] for codes in (table.codes, drawn)]
+    whole, sample = (shares_of(domain, codes, functional.attributes) for codes in kept)
+    truth = functional.evaluate(whole)[0]
+    ours = estimate(model, functional, level=LEVEL, given=given)
+    inside = np.asarray(model.marginal(functional.attributes, given)).reshape(-1)
+    spread = {}
+    for key, shares in (("sample", sample), ("model", inside)):
+        values, influence = functional.evaluate(shares)
+        share = 1.0 if not given else float(np.prod(model.marginal([*given])[tuple(given.values())]))
+        spread[key] = np.sqrt(influence**2 @ shares / (share * len(drawn)))
+        here[key] += _held(values, z * spread[key], truth)
+    here["ours"] += _held(ours.estimate, z * ours.standard_error, truth)
+    here["width"] += (ours.standard_error / spread["sample"]).round(3).tolist()
+    here["standing"] += [one[0] for one in ours.standing]
+    if not given:
+        counts = rng.multinomial(len(drawn), inside / inside.sum())
+        rows = estimate(model, functional, level=LEVEL, rows=counts.astype(np.float64))
+        here["rows"] += _held(rows.estimate, z * rows.standard_error, truth)
+
+
+def _where(domain: Domain, codes: Array, given: Mapping[str, int]) -> Array:
+    found: Array = np.ones(len(codes), dtype=bool)
+    for name, code in given.items():
+        found = found & (codes[:, domain.names.index(name)] == code)
+    return found
+
+
+def _held(estimates: FloatArray, half: FloatArray, truth: FloatArray) -> list[int]:
+    return [int(one) for one in np.abs(estimates - truth) <= half]
+
+
+def _queries(model: Model, table: Coded) -> dict[str, list[float]]:
+    """Return of all pairs, by standing: cells, how many intervals hold the truth, and their mean width."""
+    found: dict[str, list[float]] = {}
+    z = float(ndtri((1 + QUERY_LEVEL) / 2))
+    for pair in itertools.combinations(table.domain.names, 2):
+        truth = shares_of(table.domain, table.codes, pair)
+        answer = np.asarray(model.marginal(pair))
+        corrected = correct_shares(model, pair, {}, answer)
+        if corrected is None:
+            continue
+        middle, error = corrected[0].reshape(-1), np.sqrt(corrected[1].reshape(-1))
+        low, high = np.clip(middle - z * error, 0, 1), np.clip(middle + z * error, 0, 1)
+        low, high = np.minimum(low, answer.reshape(-1)), np.maximum(high, answer.reshape(-1))
+        here = found.setdefault(model.standing(pair), [0, 0, 0.0])
+        for at, value in enumerate(
+            (len(truth), int(np.sum((low <= truth) & (truth <= high))), float(np.sum(high - low)))
+        ):
+            here[at] += value
+    return found
+
+
+# --- Tables -------------------------------------------------------------------------------------
+
+
+def tables(lines: Sequence[Line]) -> str:
+    """Return coverage and widths by population, budget and method."""
+    head = ["population", "budget", "method", "runs", "sample", "model as data", "ours", "on rows", "least coefficient"]
+    head += ["width", "by structure", "queries measured", "by structure"]
+    rows = []
+    for (cell, method), here in grouped(lines, "cell", "method").items():
+        name, budget = cell.split()
+        whole = {key: _all(here, key) for key in ("sample", "model", "ours", "rows", "width", "standing")}
+        promised = whole["standing"] != "b"
+        shares = [_share(whole[key][promised] if key == "ours" else whole[key]) for key in ("sample", "model", "ours")]
+        least = min(
+            (float(np.mean(column[kept])) for column, kept in _by_answer(here) if kept.sum() >= len(here) / 2),
+            default=math.nan,
+        )
+        queries = [_query_share(here, standing) for standing in ("measured", "by structure")]
+        sizes = [f"{float(np.mean(whole['width'])):.2f}", f"{float(np.mean(~promised)):.3f}"]
+        rows.append([name, budget, method, len(here), *shares, _share(whole["rows"]), f"{least:.3f}", *sizes, *queries])
+    parts = [f"Coverage of nominal {LEVEL:.0%} intervals; of queries {QUERY_LEVEL:.0%}\n\n" + markdown(head, rows)]
+    rows = []
+    for (cell, method), here in grouped(lines, "cell", "method").items():
+        for kind in KINDS:
+            hits, width, standing = (
+                np.concatenate([line["kinds"][kind][key] for line in here]) for key in ("ours", "width", "standing")
+            )
+            kept = standing != "b"
+            rows.append(
+                [
+                    cell,
+                    method,
+                    kind,
+                    _share(hits[kept]),
+                    f"{float(np.median(width)):.2f}",
+                    f"{float(np.mean(~kept)):.3f}",
+                ]
+            )
+    head = ["cell", "method", "kind", "coverage", "median width over the sample's", "by structure"]
+    return "\n".join([*parts, "By kind\n\n" + markdown(head, rows)])
+
+
+def _all(lines: Sequence[Line], key: str) -> Array:
+    return np.concatenate([line["kinds"][kind][key] for line in lines for kind in KINDS])
+
+
+def _by_answer(lines: Sequence[Line]) -> list[tuple[Array, Array]]:
+    """Each answer's hits over the runs, and whether it was promised."""
+    hits = np.array([np.concatenate([line["kinds"][kind]["ours"] for kind in KINDS]) for line in lines])
+    kept = np.array([np.concatenate([line["kinds"][kind]["standing"] for kind in KINDS]) for line in lines]) != "b"
+    return list(zip(hits.T, kept.T, strict=True))
+
+
+def _share(hits: Array) -> str:
+    return f"{float(np.mean(hits)):.3f}" if len(hits) else "-"
+
+
+def _query_share(lines: Sequence[Line], standing: str) -> str:
+    cells, held, _ = np.sum([line["queries"].get(standing, [0, 0, 0.0]) for line in lines], axis=0)
+    return f"{held / cells:.3f}" if cells else "-"
+
+
+def _cells(asked: Namespace) -> dict[str, int]:
+    if asked.extent == "smoke":
+        return {"health approx=1": 1}
+    budgets = ("approx=0.3", "approx=1", "approx=5", "pure=1")
+    draws = DRAWS if asked.extent == "full" else 10
+    return {f"{name} {budget}": draws for budget in budgets for name in POPULATIONS}
+
+
+def _check(asked: Namespace, cell: str) -> object:
+    return POPULATIONS[cell.split()[0]].read(asked.folder)
+
+
+STUDY = Study(
+    about=__doc__,
+    name="research",
+    data="adult/adult.csv and nist_acs_ma2019/ma2019.csv",
+    cells=_cells,
+    methods=METHODS,
+    trial=lambda asked, cell, draw: FIRST_SEED + draw,
+    check=_check,
+    work=work,
+    text=tables,
+)
+
+if __name__ == "__main__":
+    main(STUDY)

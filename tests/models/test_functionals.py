@@ -1,0 +1,128 @@
+"""Functionals: values by definition, influence functions as derivatives, and refusals."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from dpgm_core import InferenceError, OptionError
+from dpgm_core.models.functionals import FAMILIES, Functional, Moments, Regression
+
+A, B, Y = np.indices((3, 2, 3)).reshape(3, -1).astype(float)
+DESIGN = np.stack([np.ones(18), A, B], axis=1)
+OUTCOMES = {
+    "linear": Y,
+    "poisson": Y,
+    "logistic": (Y > 0).astype(float),
+    "multinomial": np.stack([Y == 1, Y == 2], axis=1),
+}
+
+
+def regression(family, **facts):
+    """A regression of y on a and b."""
+    names = ("1", "a", "b") if family != "multinomial" else ("1=1", "a=1", "b=1", "1=2", "a=2", "b=2")
+    defaults = {"attributes": ("a", "b", "y"), "design": DESIGN, "outcome": OUTCOMES[family]}
+    return Regression(names=names, family=family, **(defaults | facts))
+
+
+CORRELATION = Moments(
+    attributes=("a", "y"),
+    names=("ratio", "difference"),
+    features=np.stack([A * Y, A, B]),
+    function=lambda m: ([m[0] / m[1], m[1] - m[2]], [[1 / m[1], -m[0] / m[1] ** 2, 0], [0, 1, -1]]),
+)
+
+
+def loss(family, coefficients, weights):
+    """Minus the log-likelihood, by its definition for each family."""
+    predictor = DESIGN @ coefficients.reshape(-1, 3).T
+    if family == "linear":
+        return weights @ ((Y - predictor[:, 0]) ** 2) / 2
+    if family == "poisson":
+        return weights @ (np.exp(predictor[:, 0]) - Y * predictor[:, 0])
+    odds = np.concatenate([np.ones((18, 1)), np.exp(predictor)], axis=1)
+    label = (Y if family == "multinomial" else Y > 0).astype(int)
+    return -weights @ np.log(odds[np.arange(18), label] / odds.sum(axis=1))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@settings(max_examples=15)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_coefficients_are_of_maximum_likelihood(family, seed):
+    """No other coefficients are likelier, and the root of the signed equation is the same where nothing is negative."""
+    weights = np.random.default_rng(seed).dirichlet(np.ones(18))
+    one = regression(family)
+    values, influence = one.evaluate(weights)
+    best = minimize(lambda b: loss(family, b, weights), values + 0.05, method="BFGS", options={"gtol": 1e-9})
+    np.testing.assert_allclose(values, best.x, atol=2e-4)
+    assert loss(family, values, weights) <= best.fun + 1e-12
+    np.testing.assert_allclose(influence @ weights, 0, atol=1e-9)
+    np.testing.assert_allclose(one.solve(weights, values + 0.01, 50), values, atol=1e-8)
+
+
+@pytest.mark.parametrize("one", [*map(regression, FAMILIES), CORRELATION], ids=[*FAMILIES, "moments"])
+@settings(max_examples=15)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_influence_is_the_derivative_towards_a_cell(one, seed):
+    """Of moving a small share of the records to each cell: central differences, to their error."""
+    weights = np.random.default_rng(seed).dirichlet(np.full(18, 3.0))
+    influence, step = one.evaluate(weights)[1], 1e-5
+    assert isinstance(one, Functional) and influence.shape == (len(one.names), 18)
+    for cell in (0, 7, 17):
+        moved = [weights + sign * step * (np.eye(18)[cell] - weights) for sign in (1, -1)]
+        slope = (one.evaluate(moved[0])[0] - one.evaluate(moved[1])[0]) / (2 * step)
+        np.testing.assert_allclose(influence[:, cell], slope, rtol=1e-3, atol=1e-3)
+
+
+def test_cells_that_are_left_out_change_nothing():
+    """A regression of complete cases is that of the other cells alone."""
+    weights = np.random.default_rng(3).dirichlet(np.ones(18))
+    included = A < 2
+    values, influence = regression("logistic", included=included).evaluate(weights)
+    alone = np.where(included, weights, 0)
+    np.testing.assert_allclose(values, regression("logistic").evaluate(alone / alone.sum())[0])
+    assert not influence[:, ~included].any()
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"design": np.stack([np.ones(18), A, 2 * A], axis=1)}, "design is singular: b says the same as a; leave"),
+        ({"design": np.stack([np.ones(18), A, 0 * A], axis=1)}, "design is singular: b is 0 for all records; leave"),
+        ({"outcome": (A > 1).astype(float)}, "the covariates separate the outcome"),
+        ({"included": np.zeros(18, bool)}, "probability 0 to all cells that this regression includes"),
+    ],
+)
+def test_a_regression_without_a_finite_answer_says_why(facts, message):
+    """Singular designs by column, separation, and nothing to fit."""
+    with pytest.raises(InferenceError, match=message):
+        regression("logistic", **facts).evaluate(np.full(18, 1 / 18))
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"family": "probit"}, "family is one of linear, logistic"),
+        ({"outcome": np.zeros(17)}, "must have as many rows"),
+        ({"included": np.ones(3, bool)}, "must have as many rows"),
+        ({"outcome": np.zeros((18, 2))}, "3 columns and 2 equations has other names"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(facts, message):
+    """When the regression is made."""
+    with pytest.raises(OptionError, match=message):
+        evaluated = {"family": "logistic", "outcome": OUTCOMES["logistic"]} | facts
+        Regression(attributes=("a", "b", "y"), names=("1", "a", "b"), design=DESIGN, **evaluated)
+
+
+def test_a_ratio_to_nothing_is_refused():
+    """Where the model gives probability 0 to what is divided by."""
+    with pytest.raises(InferenceError, match="ratio, difference: the model gives probability 0"):
+        CORRELATION.evaluate(np.where(A == 0, 1 / 6, 0))
+
+
+def test_a_root_of_a_table_that_has_none_is_not_made_up():
+    """With negative cells a likelihood may have no maximum: None."""
+    weights = np.where(Y > 0, 0.2, -0.1) * (A - 1)
+    assert regression("logistic").solve(weights, np.zeros(3), 20) is None
