@@ -53,9 +53,9 @@ __all__ = ["ResearchPlan", "Targeted", "plan_research", "split_budget"]
 
 #: Random distributions of the guess, and fewer where influence functions have more numbers than this.
 _MODELS, _FEW_MODELS, _MANY_NUMBERS = 24, 4, 2**20
-#: Standard deviations of what is random in them: effects of attributes and of pairs of covariates, coefficients for
-#: columns of spread 1, and the intercept; nats.
-_MAIN_EFFECT, _PAIR_EFFECT, _COEFFICIENT, _INTERCEPT = 0.5, 0.3, 0.5, 1.0
+#: Standard deviations of what is random in them: effects of attributes and of pairs of covariates, coefficients of
+#: columns of spread 1 for labels and for numbers of spread 1, and the intercept for labels; nats.
+_MAIN_EFFECT, _PAIR_EFFECT, _FOR_LABELS, _FOR_NUMBERS, _INTERCEPT = 0.5, 0.3, 0.5, 0.25, 1.0
 #: Cells of an analysis' table.
 _MAX_CELLS = 2**20
 #: Effects with a smaller part of Q are rounding, and tables with a smaller share are not measured.
@@ -184,13 +184,20 @@ class ResearchPlan:
     tables: tuple[Clique, ...]
     weights: tuple[float, ...]
     unsupported: tuple[FloatArray, ...]
-    #: For each analysis: effect -> |psi_jS|^2 / Var(psi_j), (K,).
+    #: For each analysis: effect -> |psi_jS|^2 / Var(psi_j) at each random distribution, (distributions, K).
     _norms: tuple[Mapping[Clique, FloatArray], ...] = field(alias="norms")
 
     def widths(self, budget: Budget, terms: Terms, records: float) -> tuple[FloatArray, ...]:
-        """Return the expected width of each interval over that of a sample of as many records without noise.
+        """Return how much wider each interval is expected to be than that of a sample without noise, (K,) ratios.
 
-        budget: of these tables together, pure or zCDP. What other tables tell besides is not counted.
+        The mean over the random distributions, without what other tables tell besides.
+
+        Parameters
+        ----------
+        budget : Budget
+            Of these tables together, pure or zCDP.
+        records : float
+            Their number, public or a guess.
         """
         variances = [
             deviation(part, Structure(self.domain, [table]), terms) ** 2
@@ -203,10 +210,8 @@ class ResearchPlan:
                 precisions[some] = precisions.get(some, 0.0) + 1 / (variance * cells)
         if terms.total_policy != "estimated":
             precisions.pop((), None)
-        return tuple(
-            np.sqrt(1 + np.sum([norms[some] / precisions[some] for some in norms if some in precisions], 0) / records)
-            for norms in self._norms
-        )
+        added = [sum(norms[some] / precisions[some] for some in norms if some in precisions) for norms in self._norms]
+        return tuple(np.asarray(np.mean(np.sqrt(1 + one / records), axis=0)) for one in added)
 
     def __repr__(self) -> str:
         return brief("ResearchPlan", f"{len(self.analyses)} analyses", f"{len(self.tables)} tables")
@@ -249,7 +254,7 @@ def plan_research(analyses: Sequence[Functional], workload: Workload) -> Researc
     needs: dict[Clique, float] = {}
     for one in norms:
         for some, parts in one.items():
-            needs[some] = needs.get(some, 0.0) + float(parts.sum()) / len(norms)
+            needs[some] = needs.get(some, 0.0) + float(parts.sum(axis=1).mean()) / len(norms)
     least = _NO_EFFECT * sum(needs.values())
     tables = [some for some in workload.candidates if needs.get(some, 0.0) > least]
     shares = split_budget(needs, tables, domain.sizes) if tables else np.zeros(0)
@@ -306,15 +311,13 @@ class _Guess:
         return cls(analysis=analysis, names=names, shape=shape, sets={(): (), **sets})
 
     def norms(self) -> dict[Clique, FloatArray]:
-        """Return |psi_jS|^2 / Var(psi_j) of each effect, (K,), its mean over the distributions."""
-        sums: dict[Clique, FloatArray] = {}
-        count = 0
+        """Return |psi_jS|^2 / Var(psi_j) of each effect at each distribution, (distributions, K)."""
+        found: dict[Clique, list[FloatArray]] = {some: [] for some in self.sets}
         for influence, variances, _ in self._influences():
             norms = effect_norms(influence, self.sets.values())
             for some, axes in self.sets.items():
-                sums[some] = sums.get(some, 0.0) + norms[axes] / variances
-            count += 1
-        return {some: total / count for some, total in sums.items()}
+                found[some].append(norms[axes] / variances)
+        return {some: np.stack(norms) for some, norms in found.items()}
 
     def unsupported(self, held: set[Clique]) -> FloatArray:
         """Return the share of each influence function outside these effects, (K,), its mean over the distributions."""
@@ -377,11 +380,13 @@ def _with_regression(regression: Regression, table: FloatArray, generator: np.ra
     means = table @ design
     spreads = np.sqrt(np.maximum(table @ design**2 - means**2, 0.0))
     columns = np.divide(design - means, spreads, out=np.zeros_like(design), where=spreads > 1e-9)
-    coefficients = generator.normal(scale=_COEFFICIENT, size=(design.shape[1], outcome.shape[1]))
-    predictor = columns @ coefficients + generator.normal(scale=_INTERCEPT, size=outcome.shape[1])
+    coefficients = generator.normal(size=(design.shape[1], outcome.shape[1]))
     if regression.family in ("linear", "poisson"):
-        outcome = outcome / max(math.sqrt(max(float(np.var(outcome)), 0.0)), 1e-9)
-        outcome = outcome - outcome.mean()
+        spread = math.sqrt(float(np.var(outcome)))
+        outcome = (outcome - outcome.mean()) / max(spread, 1e-9)
+        predictor = _FOR_NUMBERS * columns @ coefficients
+    else:
+        predictor = _FOR_LABELS * columns @ coefficients + generator.normal(scale=_INTERCEPT, size=outcome.shape[1])
     exponent = np.sum(predictor * outcome, axis=1)
     return np.asarray(table * np.exp(exponent - exponent.max()))
 
