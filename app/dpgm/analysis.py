@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dpgm_core.models.model import Model
     from dpgm_core.structure.graphs import Clique
 
-__all__ = ["Analysis", "WaldTest", "analyse"]
+__all__ = ["Analysis", "WaldTest", "analyse", "question_of"]
 
 Kind: TypeAlias = Literal["regression", "groups", "correlation", "table"]
 
@@ -313,7 +313,7 @@ def analyse(
     `dpgm_core.models.analysis` has the estimator and its proof. Nothing is charged: this is post-processing.
     """
     read = read_formula(formula, model.domain)
-    kind, found, response = _question(read, groups, family, event)
+    kind, found, response = question_of(read, groups, family, event)
     numeric = tuple(dict.fromkeys(one.column for one in read.factors if one.kind == "numbers"))
     if kind in ("groups", "table"):
         numeric = ()
@@ -334,7 +334,7 @@ def analyse(
     )
 
 
-def _question(
+def question_of(
     formula: Formula, groups: bool, family: Family | None, event: str | None
 ) -> tuple[Kind, Question, Response | None]:
     """Return what a formula asks, and the values of its outcome."""

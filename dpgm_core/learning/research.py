@@ -49,7 +49,10 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.workload import Workload
 
-__all__ = ["ResearchPlan", "Targeted", "plan_research", "split_budget"]
+__all__ = ["ANALYSIS_TABLES", "ResearchPlan", "Targeted", "plan_research", "split_budget"]
+
+#: Purpose of the budget of the tables of analyses, in the plan of a selection.
+ANALYSIS_TABLES = "tables of the analyses"
 
 #: Random distributions of the guess, and fewer where influence functions have more numbers than this.
 _MODELS, _FEW_MODELS, _MANY_NUMBERS = 24, 4, 2**20
@@ -441,12 +444,12 @@ class Targeted:
                 f"a table of the analyses would have noise of {max(deviations):.2g} records (standard deviation), "
                 "which is too wide; give more budget, or name fewer analyses"
             )
-        what = f"{len(tables):,} tables of the analyses"
-        note = f"the {what} are measured first: {listed([*map(' x '.join, self._by_weight(tables))], _SHOWN)}"
+        named = listed([*map(" x ".join, self._by_weight(tables))], _SHOWN)
+        note = f"{len(tables):,} tables of the analyses are measured first: {named}"
         longest = max(map(len, tables))
         if self.share == 1:
             return SelectionPlan(
-                shares={what: own},
+                shares={ANALYSIS_TABLES: own},
                 deviation=min(deviations),
                 detectable=None,
                 candidates=len(tables),
@@ -467,7 +470,7 @@ class Targeted:
         self._check_size(workload, tables, plan.limits)
         return evolve(
             plan,
-            shares={what: own, **plan.shares},
+            shares={ANALYSIS_TABLES: own, **plan.shares},
             order=None if plan.order is None else max(plan.order, longest),
             structure=None if plan.structure is None else _with_tables(plan.structure, tables),
             switched=None if plan.switched is None else _with_tables(plan.switched, tables),
