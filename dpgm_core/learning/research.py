@@ -42,6 +42,7 @@ from dpgm_core.learning.named_cliques import deviation, share_of
 from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan, Selector, SwitchingSelector, VotingSelector
 from dpgm_core.models.effects import Axes, add_over_axes, effect, effect_norms, means_over_axes
 from dpgm_core.models.functionals import Functional, Regression
+from dpgm_core.models.within_bins import missing_code
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import NoisyTables
@@ -56,9 +57,13 @@ ANALYSIS_TABLES = "tables of the analyses"
 
 #: Random distributions of the guess, and fewer where influence functions have more numbers than this.
 _MODELS, _FEW_MODELS, _MANY_NUMBERS = 24, 4, 2**20
-#: Standard deviations of what is random in them: effects of attributes and of pairs of covariates, coefficients of
-#: columns of spread 1 for labels and for numbers of spread 1, and the intercept for labels; nats.
-_MAIN_EFFECT, _PAIR_EFFECT, _FOR_LABELS, _FOR_NUMBERS, _INTERCEPT = 0.5, 0.3, 0.5, 0.25, 1.0
+#: Standard deviations of what is random in them: effects of attributes and of pairs of covariates, and the intercept of
+#: labels; nats. The spread of a regression's predictor for labels, and for numbers of spread 1, and the largest
+#: coefficient of a column of spread 1.
+_MAIN_EFFECT, _PAIR_EFFECT, _INTERCEPT = 0.5, 0.3, 1.0
+_FOR_LABELS, _FOR_NUMBERS, _MAX_COEFFICIENT = 1.3, 0.65, 0.5
+#: How rare missing values are beside a label, nats.
+_MISSING = -3.0
 #: Cells of an analysis' table.
 _MAX_CELLS = 2**20
 #: Effects with a smaller part of Q are rounding, and tables with a smaller share are not measured.
@@ -66,7 +71,7 @@ _NO_EFFECT, _MIN_SHARE = 1e-9, 1e-4
 #: Updates of the split at most, and how far above F, in parts, a gradient may be at the end.
 _MAX_UPDATES, _GAP = 3000, 1e-3
 #: Share of all influence functions of an analysis outside of the tables from which it is refused.
-_MAX_UNSUPPORTED = 0.2
+_MAX_UNSUPPORTED = 0.5
 #: Widest noise of a table, standard deviation in records, that is sure to be drawn; tables that a plan names.
 _MAX_DEVIATION, _SHOWN = 2.0**28, 8
 
@@ -179,7 +184,7 @@ class ResearchPlan:
     weights : tuple of float
         Shares of a budget for Gaussian noise, which sum to 1.
     unsupported : tuple of arrays of shape (K,)
-        For each analysis the mean share of each influence function, as a variance, that no table tells.
+        For each analysis the median share of each influence function, as a variance, that no table tells.
     """
 
     domain: Domain
@@ -286,12 +291,14 @@ def plan_research(analyses: Sequence[Functional], workload: Workload) -> Researc
 
 @frozen(kw_only=True, eq=False)
 class _Guess:
-    """Influence functions of an analysis at random distributions. names: its attributes. sets: effects that candidate
-    tables hold, as axes, by their attributes in the domain's order."""
+    """Influence functions of an analysis at random distributions. names: its attributes. missing: the code of each that
+    stands for a missing value. sets: effects that candidate tables hold, as axes, by their attributes in the domain's
+    order."""
 
     analysis: Functional
     names: Clique
     shape: tuple[int, ...]
+    missing: tuple[int | None, ...]
     sets: Mapping[Clique, Axes]
 
     @classmethod
@@ -311,7 +318,8 @@ class _Guess:
             )
         axes = {name: axis for axis, name in enumerate(names)}
         sets = {one: tuple(sorted(axes[name] for name in one)) for one in candidates if axes.keys() >= set(one)}
-        return cls(analysis=analysis, names=names, shape=shape, sets={(): (), **sets})
+        missing = tuple(missing_code(domain[name]) for name in names)
+        return cls(analysis=analysis, names=names, shape=shape, missing=missing, sets={(): (), **sets})
 
     def norms(self) -> dict[Clique, FloatArray]:
         """Return |psi_jS|^2 / Var(psi_j) of each effect at each distribution, (distributions, K)."""
@@ -323,7 +331,7 @@ class _Guess:
         return {some: np.stack(norms) for some, norms in found.items()}
 
     def unsupported(self, held: set[Clique]) -> FloatArray:
-        """Return the share of each influence function outside these effects, (K,), its mean over the distributions."""
+        """Return the median over the distributions of each influence function's share outside these effects, (K,)."""
         axes = [axes for some, axes in self.sets.items() if some in held or not some]
         shares = []
         for influence, variances, table in self._influences():
@@ -331,7 +339,7 @@ class _Guess:
             told = add_over_axes({one: effect(means[one], one) for one in axes}, self.shape)
             rest = (influence - told).reshape(len(influence), -1)
             shares.append((rest**2 @ table) / variances)
-        return np.asarray(np.mean(shares, axis=0))
+        return np.asarray(np.median(shares, axis=0))
 
     def _influences(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
         """Yield influence functions, (K, *shape), their variances, (K,), and the table; never nothing."""
@@ -363,6 +371,9 @@ class _Guess:
             axes: generator.normal(scale=scale, size=(1, *(size if at in axes else 1 for at, size in enumerate(shape))))
             for axes, scale in scales.items()
         }
+        for axis, code in enumerate(self.missing):
+            if code is not None:
+                np.moveaxis(effects[axis,], axis + 1, 0)[code] += _MISSING
         table: FloatArray = np.exp(add_over_axes(effects, shape)).reshape(-1)
         if isinstance(analysis, Regression):
             table = _with_regression(analysis, table / table.sum(), generator)
@@ -383,13 +394,14 @@ def _with_regression(regression: Regression, table: FloatArray, generator: np.ra
     means = table @ design
     spreads = np.sqrt(np.maximum(table @ design**2 - means**2, 0.0))
     columns = np.divide(design - means, spreads, out=np.zeros_like(design), where=spreads > 1e-9)
-    coefficients = generator.normal(size=(design.shape[1], outcome.shape[1]))
+    scale = min(1 / math.sqrt(design.shape[1] - 1), _MAX_COEFFICIENT / _FOR_LABELS) if design.shape[1] > 1 else 0.0
+    predictor = columns @ generator.normal(scale=scale, size=(design.shape[1], outcome.shape[1]))
     if regression.family in ("linear", "poisson"):
         spread = math.sqrt(float(np.var(outcome)))
         outcome = (outcome - outcome.mean()) / max(spread, 1e-9)
-        predictor = _FOR_NUMBERS * columns @ coefficients
+        predictor = _FOR_NUMBERS * predictor
     else:
-        predictor = _FOR_LABELS * columns @ coefficients + generator.normal(scale=_INTERCEPT, size=outcome.shape[1])
+        predictor = _FOR_LABELS * predictor + generator.normal(scale=_INTERCEPT, size=outcome.shape[1])
     exponent = np.sum(predictor * outcome, axis=1)
     return np.asarray(table * np.exp(exponent - exponent.max()))
 
