@@ -70,6 +70,17 @@ def test_the_page_on_error_bars_runs(tmp_path):
     assert len(list(tmp_path.glob("synthetic-?.csv"))) == 5
 
 
+@pytest.mark.landing
+def test_the_page_on_analyses_runs(tmp_path):
+    """And those of the page on analyses; its coefficient of coinsurance is that of the records, within six errors."""
+    run_page(DOCS / "research.md", tmp_path)
+    model = dpgm_core.load_model(tmp_path / "docs/examples/health/out/health.dpgm")
+    found = dpgm.analyse(model, "visits ~ coinsurance", event="0")
+    at = found.names.index("coinsurance[T.95%]")
+    # By statsmodels on health.csv.
+    assert abs(found.estimates.estimate[at] - 0.7290) < 6 * found.estimates.standard_error[at]
+
+
 def test_the_page_on_speed_runs(tmp_path, capsys):
     """And that of the page on speed: what an engine says it will do, whichever executor is installed."""
     run_page(DOCS / "performance.md", tmp_path)
@@ -391,7 +402,7 @@ def test_the_spec_page_names_every_key(tmp_path):
 
 def test_every_public_name_is_in_the_reference():
     """Each name of the faces and of the application's packages stands on exactly one reference page, and no other
-    name does. `dpgm_core.plugin` shares its names with `dpgm_core`, and `dpgm` has one of its own, `shown`."""
+    name does. `dpgm_core.plugin` shares its names with `dpgm_core`, and `dpgm` has two of its own."""
     pages = sorted((DOCS / "reference").glob("*.md"))
     named = [name for page in pages for name in re.findall(r"^::: ([\w.]+)$", page.read_text(), re.MULTILINE)]
     public = {
@@ -400,7 +411,7 @@ def test_every_public_name_is_in_the_reference():
         for name in importlib.import_module(face).__all__
         if face != "dpgm_core.plugin" and name != "__version__"
     }
-    assert sorted(named) == sorted({*public, "dpgm.shown"})
+    assert sorted(named) == sorted({*public, "dpgm.analyse", "dpgm.analysis.Analysis", "dpgm.shown"})
 
 
 #: Pages for those who change core itself, and of what was.

@@ -5,22 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from attrs import frozen
 
+from dpgm.comparison.subjects import RecordsSide, Synthetic, read_subject
 from dpgm.formulas import Formula, Response, read_formula
 from dpgm.moments import ANYWHERE, Question, correlations, group_means, two_way_table
 from dpgm_core._util.arrays import FloatArray
+from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, OptionError, clipped, listed, printable
 from dpgm_core.models.analysis import BY_STRUCTURE, MOSTLY_MEASURED, CorrectedEstimates, estimate
 from dpgm_core.models.functionals import Family, Regression
+from dpgm_core.models.model import Model
+from dpgm_core.pipeline.evaluation import tabulate
 from dpgm_core.releases.session import stamp_of
-
-if TYPE_CHECKING:
-    from dpgm_core.models.model import Model
-    from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.structure import Structure
 
 __all__ = ["Analysis", "WaldTest", "analyse", "question_of"]
 
@@ -74,24 +76,20 @@ class Analysis:
         return self.estimates.names[: self._question.shown]
 
     @property
-    def by_structure(self) -> tuple[str, ...]:
-        """The names of the numbers whose intervals are not promised."""
-        return tuple(
-            name
-            for name, standing in zip(self.names, self.estimates.standing, strict=False)
-            if standing == BY_STRUCTURE
-        )
+    def not_promised(self) -> tuple[str, ...]:
+        """The names of the numbers whose intervals are not promised: by structure, or unstable."""
+        return tuple(name for at, name in enumerate(self.names) if not self._is_promised(at))
 
     @property
     def z(self) -> FloatArray:
-        """Each number by its standard error, (K,)."""
+        """Each number by its standard error, (K,); inf without an error."""
         errors = self.estimates.standard_error
         z: FloatArray = np.divide(self.estimates.estimate, errors, out=np.full(len(errors), math.inf), where=errors > 0)
         return z
 
     @property
     def p_values(self) -> FloatArray:
-        """Two-sided p-values of the hypotheses that a number is 0, (K,)."""
+        """Two-sided p-values of the hypotheses that a number is 0, (K,); only where the interval is promised."""
         from scipy.special import ndtr
 
         return np.asarray(2 * ndtr(-np.abs(self.z)))
@@ -134,13 +132,13 @@ class Analysis:
             "low": float(low[at]),
             "high": float(high[at]),
         }
-        if self._question.compared[at]:
+        if self._is_tested(at):
             plain |= {"z": float(self.z[at]), "p_value": float(self.p_values[at])}
         if self._question.logarithms[at]:
             plain |= {f"exp_{key}": _exp(plain[key]) for key in ("estimate", "low", "high")}
         return plain | {
             "standing": found.standing[at],
-            "promised": found.standing[at] != BY_STRUCTURE,
+            "promised": self._is_promised(at),
             "unsupported": float(found.unsupported[at]),
             "missing": [{"attributes": list(names), "share": float(share)} for names, share in found.missing[at]],
             "uncorrected": float(found.uncorrected[at]),
@@ -201,15 +199,19 @@ class Analysis:
         found, (low, high) = self.estimates, self.ends()
         row = [found.names[at], _number(found.estimate[at]), _number(found.standard_error[at])]
         if any(self._question.compared[: len(self.names)]):
-            tested = self._question.compared[at]
-            row += [f"{self.z[at]:.2f}", _p_value(self.p_values[at])] if tested else ["", ""]
+            row += [f"{self.z[at]:.2f}", _p_value(self.p_values[at])] if self._is_tested(at) else ["", ""]
         row += [_number(low[at]), _number(high[at])]
         if self._has_logarithms:
             shown = self._question.logarithms[at]
             row += [_number(_exp(one)) if shown else "" for one in (found.estimate[at], low[at], high[at])]
-        standing = found.standing[at]
-        promise = " (not promised)" if standing == BY_STRUCTURE else ""
-        return [*row, f"{standing}{promise}{', unstable' if found.unstable else ''}"]
+        standing = f"{found.standing[at]}{', unstable' if found.unstable else ''}"
+        return [*row, standing if self._is_promised(at) else f"{standing} (not promised)"]
+
+    def _is_tested(self, at: int) -> bool:
+        return self._question.compared[at] and self._is_promised(at)
+
+    def _is_promised(self, at: int) -> bool:
+        return self.estimates.standing[at] != BY_STRUCTURE and not self.estimates.unstable
 
     def _test_line(self) -> list[str]:
         if self.kind != "table":
@@ -312,6 +314,8 @@ def analyse(
     -----
     `dpgm_core.models.analysis` has the estimator and its proof. Nothing is charged: this is post-processing.
     """
+    if rows is not None and given:
+        raise OptionError("rows stand for all records; leave the condition out, or analyse the model without rows")
     read = read_formula(formula, model.domain)
     kind, found, response = question_of(read, groups, family, event)
     numeric = tuple(dict.fromkeys(one.column for one in read.factors if one.kind == "numbers"))
@@ -370,11 +374,6 @@ def question_of(
 
 def _counts(model: Model, rows: object, attributes: Clique) -> FloatArray:
     """Return how many synthetic records lie in each cell of the attributes."""
-    from dpgm.comparison.subjects import RecordsSide, Synthetic, read_subject
-    from dpgm_core.domain.domain import Domain
-    from dpgm_core.pipeline.evaluation import tabulate
-    from dpgm_core.structure.structure import Structure
-
     # Without constraints: a drawn record that breaks one counts.
     domain = Domain(model.domain[name] for name in attributes)
     if not isinstance(rows, (str, Path)):
@@ -420,8 +419,8 @@ def _notes(formula: Formula, numeric: Clique, unstable: bool) -> tuple[str, ...]
         notes.append(f"Records with a missing value in {listed(list(dict.fromkeys(missing)))} are left out.")
     if unstable:
         notes.append(
-            "Unstable: the corrected equation has no root near, so coefficients are one step from the model's; leave "
-            "terms out, or merge labels."
+            "Unstable: the corrected equation has no root near, so coefficients are one step from the model's, and "
+            "their intervals are not promised; leave terms out, or merge labels."
         )
     return tuple(notes)
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 import dpgm
 from dpgm import Budget, Domain, SeededRandomness, Structure
@@ -75,7 +76,7 @@ def test_without_noise_a_regression_is_that_of_the_records(exact, text, options,
     ).fit(tol=1e-14, maxiter=100, cov_type="HC0")
     assert np.abs(found.estimates.estimate - fitted.params).max() < 1e-8
     assert np.allclose(found.estimates.standard_error, fitted.bse, rtol=0.05)
-    assert found.family == regression.family and not found.by_structure
+    assert found.family == regression.family and not found.not_promised
 
 
 def test_without_noise_groups_tables_and_correlations_are_those_of_the_records(exact):
@@ -112,16 +113,26 @@ def test_independent_columns_pass_the_test_of_independence(exact):
 def test_what_no_table_holds_is_named_and_not_promised(chain):
     """With its table, in text and in plain values; an answer inside a table is measured."""
     found = analyse(chain, "income ~ job")
-    assert set(found.by_structure) >= {"job[T.cook]"} and "Their intervals are not promised" in str(found)
-    assert "income x job" in str(found) and "by structure (not promised)" in str(found)
+    assert set(found.not_promised) >= {"job[T.cook]"} and "Their intervals are not promised" in str(found)
+    assert "income x job" in str(found) and "(not promised)" in str(found)
     plain = {one["name"]: one for one in found.to_dict()["estimates"]}["job[T.cook]"]
-    assert plain["promised"] is False and plain["missing"][0]["attributes"] == ["income", "job"]
+    assert (
+        plain["promised"] is False and "p_value" not in plain and plain["missing"][0]["attributes"] == ["income", "job"]
+    )
     assert plain["exp_low"] < plain["exp_estimate"] < plain["exp_high"]
     measured = analyse(chain, "income ~ sex")
-    assert not measured.by_structure and "All coefficients are measured" in str(measured)
+    assert not measured.not_promised and "All coefficients are measured" in str(measured)
     assert sum(measured.to_dict()["estimates"][0]["variance_shares"].values()) == pytest.approx(1)
     untested = analyse(chain, "~ income + job")
     assert untested.test is None and "no test of independence" in str(untested)
+
+
+def test_an_unstable_regression_promises_nothing(chain):
+    """Where the corrected equation has no root near, whatever the tables hold."""
+    found = analyse(chain, "income ~ sex")
+    unstable = evolve(found, estimates=evolve(found.estimates, unstable=True))
+    assert not found.not_promised and unstable.not_promised == unstable.names
+    assert "measured, unstable (not promised)" in str(unstable) and "p_value" not in unstable.to_dict()["estimates"][0]
 
 
 def test_text_says_what_enters_and_what_is_left_out(chain):
@@ -150,7 +161,7 @@ def test_rows_of_the_model_give_its_answer(chain, tmp_path):
     errors = model.estimates.standard_error
     assert (np.abs(found.estimates.estimate - model.estimates.estimate) < 0.2 * errors).all()
     assert (found.estimates.uncorrected != model.estimates.uncorrected).any()
-    with pytest.raises(OptionError, match="without a condition"):
+    with pytest.raises(OptionError, match="leave the condition out"):
         analyse(chain, "income ~ 1", rows=rows, given={"sex": "M"})
     plain = tmp_path / "rows.csv"
     plain.write_text("income,sex\nlow,F\n")

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from attrs import evolve, field, frozen
 
-from dpgm_core._util.arrays import FloatArray, IntArray
+from dpgm_core._util.arrays import Array, FloatArray, IntArray
 from dpgm_core.errors import InferenceError, OptionError, TooLarge, brief
 from dpgm_core.models.effects import Axes, Effects, add_over_axes, effect, effects_of, means_over_axes, subsets
 from dpgm_core.models.functionals import Functional, Regression
@@ -38,12 +38,21 @@ from dpgm_core.models.intervals import checked_level
 from dpgm_core.models.misfit import cell_scales
 from dpgm_core.releases.session import caveats_of
 from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.structure import Structure
 
 if TYPE_CHECKING:
     from dpgm_core.models.merged_codes import MergedAttribute
     from dpgm_core.models.model import Model
 
-__all__ = ["BY_STRUCTURE", "CorrectedEstimates", "MEASURED", "MOSTLY_MEASURED", "correct_shares", "estimate"]
+__all__ = [
+    "BY_STRUCTURE",
+    "CorrectedEstimates",
+    "MEASURED",
+    "MOSTLY_MEASURED",
+    "correct_shares",
+    "estimate",
+    "needs_replicates",
+]
 
 #: Standings of an estimate, by the share of its influence function that no table tells.
 MEASURED, MOSTLY_MEASURED, BY_STRUCTURE = "measured", "mostly measured", "by structure"
@@ -300,7 +309,7 @@ class _Question:
         """attribute -> block of each code."""
         return {self.attributes[at]: one.codes for at, one in self.merged.items()}
 
-    def condition(self, table: FloatArray) -> FloatArray:
+    def condition(self, table: Array) -> Array:
         """Return p of the functional's own attributes and the condition, (cells of the functional,)."""
         return table.reshape(self.shape)[self._slice].reshape(-1)
 
@@ -452,21 +461,31 @@ def _largest(shares: Mapping[Clique, float]) -> tuple[tuple[Clique, float], ...]
 # outside S. Sampling counts in full, p(x | g) (1 - p(x | g)) / (N p(g)), also for the part that no table tells.
 
 
+def needs_replicates(model: Model, attributes: Clique) -> bool:
+    """Return whether intervals of probabilities of these attributes take replicates.
+
+    They do where no table tells each of the attributes by itself, as with tied cliques, rounds, gradients and
+    normalised contributions, and for more than 2**20 cells.
+    """
+    if not model.learned or math.prod(model.domain[name].size for name in attributes) > _MAX_CELLS:
+        return True
+    question = _Question.of(model, _Nothing(attributes=attributes), {}, None)
+    known = effects_of(model.learned, question.attributes, question.blocks, question.merges).variances
+    return any((at,) not in known for at, size in enumerate(question.blocks) if size > 1)
+
+
 def correct_shares(
     model: Model, names: Clique, fixed: Mapping[str, int], answer: FloatArray
 ) -> tuple[FloatArray, FloatArray] | None:
     """Return p(names | fixed) corrected from the released tables, and its variance from sampling and noise.
 
-    answer: the model's. None where no table tells each of the attributes by itself, as with tied cliques, rounds and
-    normalised contributions, and for more than 2**20 cells. What no table tells of an answer by structure is neither
+    answer: the model's. None where it `needs_replicates`. What no table tells of an answer by structure is neither
     corrected nor part of the variance.
     """
-    if not model.learned or math.prod(model.domain[name].size for name in (*names, *fixed)) > _MAX_CELLS:
+    if needs_replicates(model, (*names, *fixed)):
         return None
     question = _Question.of(model, _Nothing(attributes=names), fixed, None)
     effects = effects_of(model.learned, question.attributes, question.blocks, question.merges)
-    if any((at,) not in effects.variances for at, size in enumerate(effects.shape) if size > 1):
-        return None
     mass = question.mass(question.table)
     apart = question.by_weight(effects.table / effects.total - effects.project(mass[None])[0])
     given, inside = float(question.condition(question.table).sum()), question.condition(apart).reshape(answer.shape)
@@ -481,5 +500,9 @@ def correct_shares(
         if all(at >= free for at in axes):
             across += norm * count
     noise = (same - 2 * answer * across + answer**2 * across * count) / (given * effects.total) ** 2
-    sampling = answer * (1 - answer) / (given * effects.total)
-    return corrected, sampling + noise
+    errors: FloatArray = answer * (1 - answer) / (given * effects.total) + noise
+    impossible = Structure(model.domain, [question.attributes]).impossible
+    if impossible is None:
+        return corrected, errors
+    ruled_out = question.condition(impossible).reshape(answer.shape)
+    return np.where(ruled_out, 0.0, corrected), np.where(ruled_out, 0.0, errors)

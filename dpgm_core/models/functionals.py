@@ -24,6 +24,8 @@ _MAX_STEPS, _STEP_END = 100, 1e-10
 _MAX_PREDICTOR = 30.0
 #: Least part of a column's length that must be apart from the columns before it.
 _MIN_APART = 1e-9
+#: Above this eigenvalue of the columns' correlations none is so near to the others, and no factorisation is needed.
+_MIN_APART_FAST = 1e-8
 
 
 @runtime_checkable
@@ -269,6 +271,10 @@ class Regression:
     def _check_design(self, weights: FloatArray) -> None:
         if not weights.sum() > 0:
             raise InferenceError("the model gives probability 0 to all cells that this regression includes")
+        gram = self.design.T @ (self.design * weights[:, None])
+        lengths = np.sqrt(np.diag(gram))
+        if lengths.min() > 0 and np.linalg.eigvalsh(gram / np.outer(lengths, lengths)).min() > _MIN_APART_FAST:
+            return
         factor: FloatArray = np.linalg.qr(self.design * np.sqrt(weights)[:, None])[1]
         lengths = np.sqrt(np.sum(factor**2, axis=0))
         for column in np.flatnonzero(np.abs(np.diag(factor)) <= _MIN_APART * lengths).tolist():

@@ -1,4 +1,4 @@
-"""Error bars from replicates of an estimate, and from analyses of several synthetic data sets."""
+"""Error bars: by formula, from replicates of an estimate, and from analyses of several synthetic data sets."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ __all__ = [
     "checked_level",
     "checked_replicates",
     "combine",
+    "corrected_interval",
     "farthest",
     "interval",
     "replicate_interval",
@@ -42,10 +43,12 @@ class Interval:
     Attributes
     ----------
     estimate : array
+        The model's answer.
     standard_error : array
-        Root mean square error to expect, from its parts `spread` (sampling and noise), `bias` and `structure`.
+        Root mean square error to expect, from its parts `spread` (sampling and noise), `bias` and `structure`; by
+        formula that of the corrected answer, which has no bias.
     bias : array
-        Mean of the refits less the model they were simulated from.
+        Mean of the refits less the model they were simulated from; 0 by formula.
     low, high : array
         Contain the truth with probability `level` if the model's structure is right; its error is included only where a
         holdout measured it.
@@ -150,6 +153,33 @@ def interval(
     )
 
 
+def corrected_interval(
+    estimate: FloatArray, corrected: FloatArray, variance: FloatArray, structure: FloatArray, level: float
+) -> Interval:
+    """Return normal intervals of probabilities around corrected answers; they hold the estimates too.
+
+    variance: of sampling and noise. structure: standard deviation of the structure's error. An estimate of 0 that has
+    no variance is one that constraints rule out.
+
+    >>> one = corrected_interval(np.array([0.1]), np.array([0.2]), np.array([1e-4]), np.zeros(()), 0.9)
+    >>> one.low.round(3).tolist(), one.high.round(3).tolist()
+    ([0.1], [0.216])
+    """
+    from scipy.special import ndtri
+
+    error = np.sqrt(variance + structure**2)
+    width = float(ndtri((1 + level) / 2)) * error
+    return Interval(
+        estimate=estimate,
+        standard_error=error,
+        bias=np.zeros_like(estimate),
+        low=np.minimum(np.clip(corrected - width, 0.0, 1.0), estimate),
+        high=np.maximum(np.clip(corrected + width, 0.0, 1.0), estimate),
+        level=level,
+        structure=structure,
+    )
+
+
 def replicate_interval(
     query: Callable[[_Model], Array | float],
     model: _Model,
@@ -230,7 +260,7 @@ def combine(
     Returns
     -------
     Interval
-        Without the bias of the learner.
+        Without the bias of the learner, so it may hold less often than its level says; `dpgm.analyse` removes it.
 
     Raises
     ------

@@ -25,11 +25,12 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import OptionError, StructureError, brief, clipped
 from dpgm_core.inference.contract import Beliefs, Engine, Estimates, Inference
 from dpgm_core.models import numeric
+from dpgm_core.models.analysis import correct_shares, needs_replicates
 from dpgm_core.models.arrow_tables import probability_table
 from dpgm_core.models.completion import Completion, completion, stamp_own_rows
 from dpgm_core.models.cpds import log_cpds
 from dpgm_core.models.distribution import Distribution, check_potentials
-from dpgm_core.models.intervals import Interval, checked_level, replicate_interval, widen
+from dpgm_core.models.intervals import Interval, checked_level, corrected_interval, replicate_interval, widen
 from dpgm_core.models.latent import checked_latent, file_schema, hide, observed_structure, refuse_sums
 from dpgm_core.models.learned import Learned
 from dpgm_core.models.merged_codes import (
@@ -575,7 +576,7 @@ class Model(Learned):
         return self._replicates
 
     def standard_errors(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> FloatArray:
-        """Return the root mean square errors to expect of `marginal(attributes, given)`: spread and bias together."""
+        """Return the standard errors of `intervals`."""
         return self.intervals(attributes, given).standard_error
 
     def intervals(
@@ -583,21 +584,35 @@ class Model(Learned):
     ) -> Interval:
         """Return intervals for the population's p(attributes | given), entry by entry.
 
-        They include sampling, noise and the learner's bias, and the structure's error only where a holdout
-        measured it (see `fit`). Where `standing` is "measured" they contain the truth with probability `level`. A
-        replicate in which `given` has probability 0 counts as 0 or 1, whichever is farther from the estimate. Each
-        replicate is queried once. Raises OptionError before `bootstrap`.
+        They lie around the model's answer as corrected from the released tables, and include sampling and noise by
+        formula (`dpgm_core.models.analysis`), the structure's error only where a holdout measured it (see `fit`), and
+        the answer itself, which may lie at an end. Where `standing` is "measured" they contain the truth with
+        probability `level`.
+
+        Where no table tells an attribute by itself (tied cliques, rounds, normalised contributions) they come from
+        replicates: see `interval_of`. A replicate in which `given` has probability 0 counts as 0 or 1, whichever is
+        farther from the estimate. Raises OptionError where these are needed and missing.
         """
+        level = checked_level(level)
         names, fixed = self._read(attributes, given or {})
-        result = self.interval_of(lambda model: model.marginal(names, given), level=level, within=(0.0, 1.0))
+        answer = np.asarray(self.marginal(names, given))
+        lever = structure_variance(self.observed, names, fixed, answer, self.marginals_of) if self.checked else None
+        structure = np.zeros(()) if lever is None else np.sqrt(lever * self._error().expected)
+        corrected = correct_shares(self, names, fixed, answer)
+        if corrected is None:
+            result = self.interval_of(lambda model: model.marginal(names, given), level=level, within=(0.0, 1.0))
+            if lever is not None:
+                result = widen(result, structure, len(self.replicates), within=(0.0, 1.0))
+        else:
+            result = corrected_interval(answer, *corrected, structure, level)
         labels = tuple(self.domain[name].labels for name in names)
         standing, flaws = self.standing(names, given), caveats_of(self.releases)
-        result = evolve(result, standing=standing, names=names, labels=labels, flaws=flaws)
-        answers, estimate = self.marginals_of, result.estimate
-        lever = structure_variance(self.observed, names, fixed, estimate, answers) if self.checked else None
-        if lever is None:
-            return result
-        return widen(result, np.sqrt(lever * self._error().expected), len(self.replicates), within=(0.0, 1.0))
+        return evolve(result, standing=standing, names=names, labels=labels, flaws=flaws)
+
+    def needs_replicates(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> bool:
+        """Return whether `intervals` of this answer take replicates, as no table tells each attribute by itself."""
+        names, fixed = self._read(attributes, given or {})
+        return needs_replicates(self, (*names, *fixed))
 
     def interval_of(
         self,

@@ -56,7 +56,7 @@ def replicates_options(command: F) -> F:
         "--replicates",
         type=click.IntRange(2, 1000),
         default=None,
-        help=f"Refits for the error bars, {DEFAULT_REPLICATES} if the file has none; they are saved in it.",
+        help=f"Refits for error bars without a formula, by default {DEFAULT_REPLICATES}; they are saved in the file.",
     )
     return counted(seeded(command))
 
@@ -180,6 +180,8 @@ def query(
         if level is None:
             return None
         checked_level(level)
+        if replicates is seed is None and not statistics and not model.needs_replicates(attributes, fixed):
+            return None
         return with_replicates(loaded, model_file, replicates, seed).using(inference, unmeasured=unmeasured)
 
     if statistics:
@@ -210,8 +212,8 @@ def _print_answer(
     estimates = model.estimates_of([attributes], given=fixed)
     table = model.marginal(attributes, given=fixed) if estimates is None else estimates.tables[0]
     interval, columns = None, {"probability": table}
-    if level is not None and (refits := refitted()) is not None:
-        model = refits
+    if level is not None:
+        model = refitted() or model
         interval = model.intervals(attributes, given=fixed, level=level)
         columns |= {"standard error": interval.standard_error, "low": interval.low, "high": interval.high}
     rows = _rows(model, attributes, list(columns.values()), top)

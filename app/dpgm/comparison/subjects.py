@@ -244,16 +244,8 @@ class ModelSide:
         return list(self.model.marginals_of(cliques).values())
 
     def errors(self, cliques: Sequence[Clique]) -> list[FloatArray]:
-        """The standard errors of these tables, from its replicates and what a holdout found."""
-        if self.model.checked:
-            return [self.model.intervals(names).standard_error for names in cliques]
-        # All at once: each replicate is asked once.
-        intervals = self.model.interval_of(
-            lambda one: np.concatenate([t.ravel() for t in one.marginals_of(cliques).values()])
-        )
-        shapes = [self.domain.shape(names) for names in cliques]
-        parts = np.split(intervals.standard_error, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
-        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+        """The standard errors of these tables, with what a holdout found."""
+        return [self.model.intervals(names).standard_error for names in cliques]
 
     def standing(self, clique: Clique) -> str:
         """The model's own word."""

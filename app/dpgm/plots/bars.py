@@ -187,7 +187,7 @@ def _neighbours(attribute: Attribute, most: int) -> Groups:
 def shares_of(
     model: Model, groups: Mapping[str, Groups], evidence: Mapping[str, object] | None, level: float
 ) -> tuple[FloatArray, Interval | None]:
-    """p(attributes | given), by groups, and its intervals; None of a model without replicates."""
+    """p(attributes | given), by groups, and its intervals; None where these take replicates that the model lacks."""
     names = tuple(groups)
 
     def marginal_of(one: Model) -> FloatArray:
@@ -196,9 +196,10 @@ def shares_of(
             table = groups[name].summed(table, axis)
         return table
 
-    if not model.replicates:
+    whole = all(one.whole for one in groups.values())
+    if not model.replicates and (not whole or model.needs_replicates(names, evidence)):
         return marginal_of(model), None
-    if all(one.whole for one in groups.values()):
+    if whole:
         interval = model.intervals(names, evidence, level=level)
     else:
         interval = evolve(

@@ -23,7 +23,7 @@ __all__ = ["Material", "Promised", "Shares"]
 
 @frozen(kw_only=True, eq=False)
 class Shares:
-    """p(attribute), entry by entry: (labels,) each. low, high: None without replicates."""
+    """p(attribute), entry by entry: (labels,) each. low, high: None without intervals."""
 
     estimate: FloatArray
     low: FloatArray | None = None
@@ -131,7 +131,7 @@ class Material:
     def shares(self) -> Mapping[str, Shares] | None:
         """Shares of each measured attribute; None where exact answers do not fit."""
         try:
-            if not self.model.replicates:
+            if not self.model.replicates and any(map(self.model.needs_replicates, self.names)):
                 marginals = self.model.marginals_of([(name,) for name in self.names])
                 return {names[0]: Shares(estimate=table) for names, table in marginals.items()}
             found = {name: self.model.intervals(name, level=self.level) for name in self.names}

@@ -38,15 +38,15 @@ def attributes_section(material: Material) -> list[object]:
         words = "Exact answers about this model do not fit in memory. Ask for approximate ones: "
         return [paragraph(words, tag("code", f"dpgm report {material.file} --inference loopy-bp"), ".")]
     words = "Shares of records that the model gives each label"
-    if material.model.replicates:
+    if any(one.low is not None for one in shares.values()):
         words += (
             f", with {100 * material.level:g} % intervals. They hold the truth with that probability as far as the "
             "structure is right: noise, sampling and the learner's own bias are in them."
         )
     else:
         words += (
-            ". They have no intervals, as the model has no replicates: add [intervals] to the spec of its fit, or call "
-            "bootstrap(model) in Python."
+            ". They have no intervals, as no table tells these attributes by themselves and the model has no "
+            "replicates: add [intervals] to the spec of its fit, or call bootstrap(model) in Python."
         )
     parts: list[object] = [paragraph(words)]
     if len(material.names) > 12:

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from importlib.resources import files
 from pathlib import Path
 
+from dpgm.report.analyses_section import analyses_section
 from dpgm.report.inputs import Material, Promised
 from dpgm.report.model_sections import attributes_section, fit_section, graph_section, pairs_section
 from dpgm.report.parts import (
@@ -180,7 +181,7 @@ _POLICIES = {
 
 # --- Report ---
 
-#: Sections in the order of the page.
+#: Sections in the order of the page; one without a body is left out.
 _SECTIONS = (
     guarantee_section,
     charges_section,
@@ -190,6 +191,7 @@ _SECTIONS = (
     pairs_section,
     graph_section,
     fit_section,
+    analyses_section,
     use_section,
     origin_section,
 )
@@ -244,7 +246,7 @@ def make_report(
         kind="dpgm report",
         title=f"Report on {cut(what)}",
         opening=opening(material),
-        sections=[section(material) for section in _SECTIONS],
+        sections=[made for section in _SECTIONS if (made := section(material)).body],
         mark=marks(material.flaws),
         footer=f"Made by dpgm {__version__} from {_made_from(material)}.",
     )

@@ -130,7 +130,7 @@ def use_section(material: Material) -> list[Html]:
     evidence = _evidence(material, plain[1]) if len(plain) > 1 else ""
     shell = [
         f"dpgm query {file}",
-        f"dpgm query {file} {first}{' --intervals 0.9' if material.model.replicates else ''}",
+        f"dpgm query {file} {first} --intervals 0.9",
         f"dpgm query {file} {first} {second}" if len(plain) > 1 else "",
         f"dpgm query {file} {first} --given {evidence}" if evidence else "",
         f"dpgm sample {file} -n 10000 -o synthetic.csv",
@@ -141,7 +141,7 @@ def use_section(material: Material) -> list[Html]:
         "import dpgm_core as dpgm",
         f"model = dpgm.load_model({material.file!r})",
         f"model.marginal({attribute})",
-        f"model.table({attribute}{f', level={material.level:g}' if material.model.replicates else ''})",
+        f"model.table({attribute}, level={material.level:g})",
         "model.sample(10_000)",
         "model.guarantee()",
     ]

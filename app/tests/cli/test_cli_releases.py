@@ -114,8 +114,8 @@ def test_records_and_tables_are_told_by_the_best_release(fitted):
 
 
 def test_query_sample_and_evaluate_say_what_all_cost(tmp_path, fitted, dpgm_command, refused, facts):
-    """The whole guarantee, wherever a command tells of it; distances are to the quietest tables. Error bars are refused
-    with the reason."""
+    """The whole guarantee, wherever a command tells of it; distances are to the quietest tables. Replicates are refused
+    with the reason, and error bars of shares need none."""
     path = fitted["model"]
     code, out, _ = dpgm_command("query", path, "--json")
     document = json.loads(out)
@@ -124,7 +124,9 @@ def test_query_sample_and_evaluate_say_what_all_cost(tmp_path, fitted, dpgm_comm
     assert ALL in dpgm_command("query", path)[1]
     assert facts("query", path, "sex")["private"] is True
     assert facts("sample", path, "-n", 5, "-o", tmp_path / "s.csv")["guarantee"] == fitted["guarantee"]
-    assert "cannot be bootstrapped: it learned from 2 releases" in refused("query", path, "sex", "--intervals", "0.9")
+    asked = ("query", path, "sex", "--intervals", "0.9")
+    assert "cannot be bootstrapped: it learned from 2 releases" in refused(*asked, "--replicates", 5)
+    assert facts(*asked)["rows"][0]["low"] < facts(*asked)["rows"][0]["high"]
     code, out, _ = dpgm_command("compare", path, "--json")
     model = dpgm.load_model(path)
     distances = dpgm.total_variation(model, model.releases[0].tables)

@@ -43,9 +43,11 @@ def test_a_seeded_release_warns_and_a_private_one_does_not():
         assert not any(warns for _, warns in draw(released(replicates=0, seeded=False)).notes)
 
 
-def test_without_replicates_nothing_is_made_up():
-    """No interval is drawn, and the notes say so."""
+def test_intervals_that_nothing_tells_are_not_made_up():
+    """A released table has them by formula; without a release none is drawn, and the notes say so."""
     model = released(replicates=0)
+    assert plots.marginal(model, "age").level is not None
+    model = Model(model.structure, model.potentials)
     shown = plots.marginal(model, "age")
     assert shown.low == shown.high == () and shown.level is None
     assert "No intervals: the model has no replicates." in [text for text, _ in shown.notes]
