@@ -30,7 +30,7 @@ from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.output import markdown
 from benchmarks.protocol.populations import HEALTH, Population, structure_of
 from dpgm.spec import load_spec
-from dpgm_core import Budget, Domain, FloatArray, IntArray, Model, SeededRandomness, Structure, fit
+from dpgm_core import Array, Budget, Domain, FloatArray, IntArray, Model, SeededRandomness, Structure, fit
 from dpgm_core.privacy.holdout import unmeasured_pairs
 from dpgm_core.sources import as_source
 from dpgm_core.structure.graphs import Clique
@@ -108,7 +108,9 @@ def measured(case: Case, seed: int, share: float) -> list[float]:
         split={"holdout": share},
     ).model
     plain = Model(model.structure, model.potentials, releases=model.learned)
-    bare, held, sizes, missed = [], [], [], []
+    bare: list[Array] = []
+    held: list[Array] = []
+    sizes, missed = [], []
     for pair in unmeasured_pairs(case.structure):
         truth = case.shares(pair)
         found = [one.intervals(pair, level=LEVEL) for one in (plain, model)]

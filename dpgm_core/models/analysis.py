@@ -461,6 +461,20 @@ def _largest(shares: Mapping[Clique, float]) -> tuple[tuple[Clique, float], ...]
 # outside S. Sampling counts in full, p(x | g) (1 - p(x | g)) / (N p(g)), also for the part that no table tells.
 
 
+def _split_variance(merged: MergedAttribute, shares: FloatArray, total: float) -> FloatArray:
+    """Return the relative variance of p(code | block) from the noise and sampling of its table, (labels,).
+
+    That of the unshrunk share, at most what an unknown share has. shares: p of each code.
+    """
+    sizes = np.bincount(merged.codes)[merged.codes]
+    blocks = np.bincount(merged.codes, weights=shares)[merged.codes]
+    variance = (1 - 1 / sizes) * (merged.variance + total * shares)
+    known = np.divide(variance, (total * blocks) ** 2, out=np.zeros(len(shares)), where=blocks > 0)
+    known = np.minimum(known, np.where(merged.is_alone, 0.0, 0.25))
+    relative: FloatArray = np.divide(known, merged.weights**2, out=np.zeros(len(shares)), where=merged.weights > 0)
+    return relative
+
+
 def needs_replicates(model: Model, attributes: Clique) -> bool:
     """Return whether intervals of probabilities of these attributes take replicates.
 
@@ -501,6 +515,11 @@ def correct_shares(
             across += norm * count
     noise = (same - 2 * answer * across + answer**2 * across * count) / (given * effects.total) ** 2
     errors: FloatArray = answer * (1 - answer) / (given * effects.total) + noise
+    for at, one in question.merged.items():
+        if at < free and one.counts is not None:
+            others = tuple(axis for axis in range(len(question.shape)) if axis != at)
+            relative = _split_variance(one, question.table.reshape(question.shape).sum(axis=others), effects.total)
+            errors = errors + answer**2 * relative.reshape([-1 if axis == at else 1 for axis in range(free)])
     impossible = Structure(model.domain, [question.attributes]).impossible
     if impossible is None:
         return corrected, errors

@@ -252,3 +252,23 @@ def test_learned_and_bootstrapped_in_the_domain_of_the_session():
     assert strapped.coarse.replicates[3].domain == COARSE
     assert strapped.checked and strapped.structure_error().estimate >= 0
     assert strapped.intervals(["a", "c"], given={"b": 0}).widened
+
+
+def test_intervals_hold_the_split_of_a_block():
+    """Noise and sampling of the one-way table that splits it: without that table's counts a merged code in a pair
+    would be as sure as its block; codes of their own are as they were."""
+    model = learn(session(), learner="eb-map", randomness=SeededRandomness(1)).model
+    level = model._merged_codes.of["a"]
+    found = model.intervals(("a", "b"))
+    bare = evolve(model._merged_codes, of={**model._merged_codes.of, "a": evolve(level, counts=None)})
+    model._answer_from(model._distribution.base, bare)
+    less = model.intervals(("a", "b"))
+    np.testing.assert_array_equal(found.estimate, less.estimate)
+    np.testing.assert_allclose(found.standard_error[level.is_alone], less.standard_error[level.is_alone])
+    shares, total = model.marginal("a"), model.releases[0].total
+    blocks = np.bincount(level.codes, weights=shares)[level.codes]
+    sizes = np.bincount(level.codes)[level.codes]
+    spread = (1 - 1 / sizes) * (level.variance + total * shares) / (total * blocks * level.weights) ** 2
+    apart = found.standard_error**2 - less.standard_error**2
+    expected = found.estimate**2 * np.minimum(spread, 0.25 / level.weights**2)[:, None]
+    np.testing.assert_allclose(apart[~level.is_alone], expected[~level.is_alone])
