@@ -252,7 +252,7 @@ def plan_research(analyses: Sequence[Functional], workload: Workload) -> Researc
     >>> line = Regression(attributes=("x", "y"), names=("1", "x"), family="linear",
     ...                   design=np.array([[1, 0], [1, 0], [1, 1], [1, 1]]), outcome=np.array([0, 1, 0, 1]))
     >>> plan_research([line], workload).tables
-    (('x',), ('y',), ('x', 'y'))
+    (('y',), ('x', 'y'))
     """
     domain = workload.domain
     guesses = [_Guess.of(analysis, domain, workload.candidates) for analysis in analyses]
