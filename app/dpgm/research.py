@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpgm.analysis import question_of
 from dpgm.formulas import Formula, read_formula
@@ -19,11 +19,9 @@ from dpgm.spec import PlannedAnalysis, read_analyses
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DpgmError, StructureError, clipped
 from dpgm_core.learning.research import ResearchPlan, Targeted, plan_research
+from dpgm_core.learning.selector import Selector
+from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.workload import Workload
-
-if TYPE_CHECKING:
-    from dpgm_core.learning.selector import Selector
-    from dpgm_core.structure.graphs import Clique
 
 __all__ = ["cliques_of", "plan_analyses", "research_selector", "targeted"]
 
