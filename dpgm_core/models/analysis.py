@@ -62,6 +62,8 @@ _MAX_MEASURED, _MAX_MOSTLY_MEASURED = 1e-9, 0.2
 _MAX_CELLS, _MAX_NUMBERS = 2**20, 2**25
 #: Perturbed models that judge the support, and the standard deviation of their effects of pairs, nats.
 _PERTURBED_MODELS, _PERTURBATION = 6, 0.3
+#: Least weight of a code, by whose weights a function is replaced by one that the tables tell.
+_LEAST = 1e-6
 #: Newton steps of a regression on the corrected table, and how far they may go beyond the first, standard errors.
 _MAX_STEPS, _MAX_MOVE = 20, 3.0
 #: Missing tables that are named: up to this many attributes, this many for each estimate, and of at least this share.
@@ -195,20 +197,22 @@ def estimate(
     effects = effects_of(model.learned, question.attributes, question.blocks, question.merges)
     # What the tables say of each cell, less what the model does, as far as they tell it.
     average = question.by_block(influence)
+    weights = question.weights(question.table)
     apart = effects.table / effects.total - effects.project(question.mass(question.table)[None])[0]
-    told = effects.project(average)
+    apart = effects.spread(apart[None], weights)[0]
+    told = effects.project(average, weights)
     corrected = values + average.reshape(len(values), -1) @ apart.reshape(-1)
     sampling = _covariance(told, question.mass(question.table)) / effects.total
     if rows is not None:
         rest = influence - question.by_code(told)
         sampling = sampling + (rest * question.table) @ rest.T / float(np.sum(rows))
-    noise = effects.noise(average) / effects.total**2
+    noise = effects.noise(told) / effects.total**2
     structure = _structure_covariance(model, question, average, effects)
     covariance = sampling + noise + structure
     unstable = False
     if isinstance(functional, Regression):
-        weights = question.condition(question.table + question.by_weight(apart))
-        root = functional.solve(weights, values, _MAX_STEPS)
+        counts = question.condition(question.table + question.by_weight(apart))
+        root = functional.solve(counts, values, _MAX_STEPS)
         errors = np.sqrt(np.diag(covariance))
         # The root may be as far beyond the step as the step was long: then the model is what is far off.
         near = _MAX_MOVE * errors + np.abs(corrected - values)
@@ -356,6 +360,12 @@ class _Question:
             array = np.moveaxis(np.tensordot(array, members, axes=(at, 0)), -1, at)
         return array
 
+    def weights(self, table: FloatArray) -> list[FloatArray]:
+        """Return the probabilities of the blocks of each attribute, each at least 1e-6 or so."""
+        mass = self.mass(table)
+        shares = [mass.sum(axis=tuple(at for at in range(mass.ndim) if at != axis)) for axis in range(mass.ndim)]
+        return [np.maximum(one, _LEAST) / np.maximum(one, _LEAST).sum() for one in shares]
+
     @property
     def _slice(self) -> tuple[slice | int, ...]:
         return tuple(self.fixed.get(at, slice(None)) for at in range(len(self.shape)))
@@ -375,9 +385,10 @@ def _structure_covariance(model: Model, question: _Question, values: FloatArray,
         return covariance
     error, table = model._error().expected, question.mass(question.table)[None]
     pairs = [pair for pair in subsets(range(len(effects.shape)), most=2) if len(pair) == 2]
-    means = means_over_axes(values, [pair for pair in pairs if pair not in effects.variances])
+    weights = question.weights(question.table)
+    means = means_over_axes(values, [pair for pair in pairs if pair not in effects.variances], weights)
     for pair, mean in means.items():
-        part = effect(mean, pair).reshape(len(values), -1)
+        part = effect(mean, pair, weights).reshape(len(values), -1)
         shares = [table.sum(axis=tuple(at for at in range(1, table.ndim) if at != axis + 1))[0] for axis in pair]
         scales = cell_scales(*shares).reshape(-1)
         covariance += error * ((part * scales**2) @ part.T)
@@ -398,7 +409,7 @@ def _support(question: _Question, effects: Effects) -> tuple[FloatArray, tuple[t
         except InferenceError:
             continue  # a perturbed model at which the estimate is undefined judges nothing
         average = question.by_block(influence)
-        rest = influence - question.by_code(effects.project(average))
+        rest = influence - question.by_code(effects.project(average, question.weights(table)))
         whole = (influence**2) @ table
         shares = np.divide((rest**2) @ table, whole, out=np.zeros(count), where=whole > 0)
         higher = np.flatnonzero((shares > worst) & (shares > _MAX_MEASURED))
@@ -431,10 +442,11 @@ def _missing(
     whole, mass = (influence**2) @ table, question.mass(table)[None]
     sets = [axes for axes in subsets(range(len(effects.shape)), most=_MAX_ORDER) if axes not in effects.variances]
     shares: dict[Clique, FloatArray] = {}
-    means = means_over_axes(average, sets)
+    codes = question.weights(table)
+    means = means_over_axes(average, sets, codes)
     weights = means_over_axes(mass, sets)
     for axes in sets:
-        part = effect(means[axes], axes).reshape(len(average), -1)
+        part = effect(means[axes], axes, codes).reshape(len(average), -1)
         weight = weights[axes].reshape(-1) * (mass.size / weights[axes].size)
         shares[tuple(question.attributes[at] for at in axes)] = (part**2) @ weight / whole
     for at in question.merged:
