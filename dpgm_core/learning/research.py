@@ -11,16 +11,18 @@ coefficients. F is convex and homogeneous of degree -1, so that sum_k a_k g_k = 
 sum to 1 are optimal where no g_k exceeds F. The updates a_k sqrt(g_k / F) are those of Silvey, Titterington and
 Torsney (1978).
 
-psi depends on the population, which nobody may look at here, so Q is the mean over random distributions with fixed
-seeds: tables and shares follow from the domain and the analyses alone. An effect that no influence function has, such
-as that of an outcome with two covariates that share no term, needs no table.
+psi_j stands for its part that the effects of some sets tell, as in an analysis (`P_w` of `dpgm_core.models.effects`):
+of sets whose effects are a part of the variance worth a table. psi depends on the population, which nobody may look at
+here, so Q is the mean over random distributions with fixed seeds: tables and shares follow from the domain and the
+analyses alone. An effect that no influence function has, such as that of an outcome with two covariates that share no
+term, needs no table.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,7 +42,7 @@ from dpgm_core.learning.contract import Fit
 from dpgm_core.learning.model_size import ModelSize
 from dpgm_core.learning.named_cliques import deviation, share_of
 from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan, Selector, SwitchingSelector, VotingSelector
-from dpgm_core.models.effects import Axes, add_over_axes, effect, effect_norms, means_over_axes
+from dpgm_core.models.effects import Axes, add_over_axes, code_weights, effect, effect_norms, means_over_axes
 from dpgm_core.models.functionals import Functional, Regression
 from dpgm_core.models.within_bins import missing_code
 from dpgm_core.privacy.budget import Budget
@@ -63,11 +65,11 @@ _MODELS, _FEW_MODELS, _MANY_NUMBERS = 24, 4, 2**20
 _MAIN_EFFECT, _PAIR_EFFECT, _INTERCEPT = 0.5, 0.3, 1.0
 _FOR_LABELS, _FOR_NUMBERS, _MAX_COEFFICIENT = 1.3, 0.65, 0.5
 #: How rare missing values are beside a label, nats.
-_MISSING = -3.0
+_MISSING = -9.0
 #: Cells of an analysis' table.
 _MAX_CELLS = 2**20
-#: Effects with a smaller part of Q are rounding, and tables with a smaller share are not measured.
-_NO_EFFECT, _MIN_SHARE = 1e-9, 1e-4
+#: Effects of a smaller part of each variance are left to the model, and tables with a smaller share are not measured.
+_MIN_EFFECT, _MIN_SHARE = 5e-4, 1e-4
 #: Updates of the split at most, and how far above F, in parts, a gradient may be at the end.
 _MAX_UPDATES, _GAP = 3000, 1e-3
 #: Share of all influence functions of an analysis outside of the tables from which it is refused.
@@ -258,13 +260,14 @@ def plan_research(analyses: Sequence[Functional], workload: Workload) -> Researc
     guesses = [_Guess.of(analysis, domain, workload.candidates) for analysis in analyses]
     if not guesses:
         raise OptionError("there is no analysis to plan tables for; name at least one")
-    norms = [guess.norms() for guess in guesses]
+    large = {some for guess in guesses for some in guess.large_effects()}
+    inside = {some for one in large for some in _inside(one)}
+    norms = [guess.norms(inside) for guess in guesses]
     needs: dict[Clique, float] = {}
     for one in norms:
         for some, parts in one.items():
             needs[some] = needs.get(some, 0.0) + float(parts.sum(axis=1).mean()) / len(norms)
-    least = _NO_EFFECT * sum(needs.values())
-    tables = [some for some in workload.candidates if needs.get(some, 0.0) > least]
+    tables = [some for some in workload.candidates if some in inside]
     shares = split_budget(needs, tables, domain.sizes) if tables else np.zeros(0)
     chosen = [number for number, share in enumerate(shares.tolist()) if share >= _MIN_SHARE]
     held = {some for number in chosen for some in _inside(tables[number])}
@@ -321,12 +324,28 @@ class _Guess:
         missing = tuple(missing_code(domain[name]) for name in names)
         return cls(analysis=analysis, names=names, shape=shape, missing=missing, sets={(): (), **sets})
 
-    def norms(self) -> dict[Clique, FloatArray]:
-        """Return |psi_jS|^2 / Var(psi_j) of each effect at each distribution, (distributions, K)."""
-        found: dict[Clique, list[FloatArray]] = {some: [] for some in self.sets}
-        for influence, variances, _ in self._influences():
-            norms = effect_norms(influence, self.sets.values())
-            for some, axes in self.sets.items():
+    def large_effects(self) -> list[Clique]:
+        """Return the sets whose effects under the shares of codes are a part of some influence function's variance."""
+        sums: dict[Clique, FloatArray] = {some: np.zeros(len(self.analysis.names)) for some in self.sets}
+        count = 0
+        for influence, variances, table in self._influences():
+            weights, axes = code_weights(table), self.sets.values()
+            means, masses = means_over_axes(influence, axes, weights), means_over_axes(table[None], axes)
+            for some, one in self.sets.items():
+                part = effect(means[one], one, weights).reshape(len(influence), -1)
+                mass = masses[one].reshape(-1) * (table.size / masses[one].size)
+                sums[some] = sums[some] + (part**2 @ mass) / variances
+            count += 1
+        return [some for some, total in sums.items() if some and (total / count).max() >= _MIN_EFFECT]
+
+    def norms(self, held: set[Clique]) -> dict[Clique, FloatArray]:
+        """Return |psi_jS|^2 / Var(psi_j) of each of these effects at each distribution, (distributions, K), psi being
+        the part of an influence function that they tell."""
+        inside = {some: axes for some, axes in self.sets.items() if some in held}
+        found: dict[Clique, list[FloatArray]] = {some: [] for some in inside}
+        for influence, variances, table in self._influences():
+            norms = effect_norms(self._told(influence, table, inside.values()), inside.values())
+            for some, axes in inside.items():
                 found[some].append(norms[axes] / variances)
         return {some: np.stack(norms) for some, norms in found.items()}
 
@@ -335,14 +354,18 @@ class _Guess:
         axes = [axes for some, axes in self.sets.items() if some in held or not some]
         shares = []
         for influence, variances, table in self._influences():
-            means = means_over_axes(influence, axes)
-            told = add_over_axes({one: effect(means[one], one) for one in axes}, self.shape)
-            rest = (influence - told).reshape(len(influence), -1)
-            shares.append((rest**2 @ table) / variances)
+            rest = (influence - self._told(influence, table, axes)).reshape(len(influence), -1)
+            shares.append((rest**2 @ table.reshape(-1)) / variances)
         return np.asarray(np.median(shares, axis=0))
 
+    def _told(self, influence: FloatArray, table: FloatArray, axes: Iterable[Axes]) -> FloatArray:
+        """Return the part of functions that effects tell, (K, *shape)."""
+        weights, listed_axes = code_weights(table), list(axes)
+        means = means_over_axes(influence, listed_axes, weights)
+        return add_over_axes({one: effect(means[one], one, weights) for one in listed_axes}, self.shape)
+
     def _influences(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-        """Yield influence functions, (K, *shape), their variances, (K,), and the table; never nothing."""
+        """Yield influence functions, (K, *shape), their variances, (K,), and the table, (*shape); never nothing."""
         refusal: InferenceError | None = None
         many = len(self.analysis.names) * math.prod(self.shape) > _MANY_NUMBERS
         found = False
@@ -355,7 +378,7 @@ class _Guess:
                 continue
             found = True
             variances = np.maximum(influence**2 @ table, 1e-300)
-            yield influence.reshape(len(influence), *self.shape), variances, table
+            yield influence.reshape(len(influence), *self.shape), variances, table.reshape(self.shape)
         if not found and refusal is not None:
             raise refusal
 
@@ -391,19 +414,22 @@ def _with_regression(regression: Regression, table: FloatArray, generator: np.ra
     """Return the table with random coefficients of the regression, for columns and numbers of one spread; its link is
     canonical, so that each outcome's odds get a factor exp(y x' beta)."""
     design, outcome = regression.design, regression.outcome
-    means = table @ design
-    spreads = np.sqrt(np.maximum(table @ design**2 - means**2, 0.0))
+    inside = table if regression.included is None else table * regression.included
+    inside = inside / inside.sum()
+    means = inside @ design
+    spreads = np.sqrt(np.maximum(inside @ design**2 - means**2, 0.0))
     columns = np.divide(design - means, spreads, out=np.zeros_like(design), where=spreads > 1e-9)
     scale = min(1 / math.sqrt(design.shape[1] - 1), _MAX_COEFFICIENT / _FOR_LABELS) if design.shape[1] > 1 else 0.0
     predictor = columns @ generator.normal(scale=scale, size=(design.shape[1], outcome.shape[1]))
     if regression.family in ("linear", "poisson"):
-        spread = math.sqrt(float(np.var(outcome)))
-        outcome = (outcome - outcome.mean()) / max(spread, 1e-9)
+        centred = outcome - inside @ outcome
+        outcome = centred / math.sqrt(max(float(inside @ centred[:, 0] ** 2), 1e-18))
         predictor = _FOR_NUMBERS * predictor
     else:
         predictor = _FOR_LABELS * predictor + generator.normal(scale=_INTERCEPT, size=outcome.shape[1])
-    exponent = np.sum(predictor * outcome, axis=1)
-    return np.asarray(table * np.exp(exponent - exponent.max()))
+    exponent = np.where(inside > 0, np.sum(predictor * outcome, axis=1), -np.inf)
+    factors = np.exp(exponent - exponent.max())
+    return np.where(inside > 0, table * factors / (inside @ factors), table)
 
 
 # --- The selector ---------------------------------------------------------------------------------

@@ -4,13 +4,14 @@ Let p be the model's distribution over the attributes V of a question, N the num
 psi its influence function at p. D are the effects (`dpgm_core.models.effects`) that the released tables tell, n_S their
 least squares estimates. The answer and its variance are
 
-    theta(p) + (1/N) sum over S in D of <psi_S, n_S - N p_S>,
-    Var_p(psi_D) / N + (1/N^2) sum over S in D of v_S |psi_S|^2,     psi_D the sum of psi_S over S in D.
+    theta(p) + (1/N) sum over S in D of <f_S, n_S - N p_S>,
+    Var_p(f) / N + (1/N^2) sum over S in D of v_S |f_S|^2,     f = P_w psi, w the shares of codes under p.
 
-Statement. With P the population, the answer less theta(P) is L + B + R: L = <psi_D, n/N - P> has mean zero, given what
-p tends to, and the variance stated; B = <psi - psi_D, p - P> is zero where D holds psi; R = O(|p - P|^2). Proof. The
+Statement. With P the population, the answer less theta(P) is L + B + R: L = <f, n/N - P> has mean zero, given what
+p tends to, and the variance stated; B = <psi - f, p - P> is zero where D holds psi; R = O(|p - P|^2). Proof. The
 von Mises expansion gives theta(p) - theta(P) = <psi, p - P> + R; insert the definition of the answer, split psi, and
-note that <psi_D, p> cancels.
+note that <f, p> cancels. P_w (`dpgm_core.models.effects`) keeps psi - f small where p has its mass: with equal weights
+a label for missing values, which is rare, would spoil the additive form that psi has elsewhere.
 
 So the bias of the learner drops out to first order wherever tables exist. Private selection chooses D, and the noise of
 a table is drawn after it was chosen. That earlier noise chooses later tables, and records choose D, is not part of the
@@ -32,7 +33,16 @@ from attrs import evolve, field, frozen
 
 from dpgm_core._util.arrays import Array, FloatArray, IntArray
 from dpgm_core.errors import InferenceError, OptionError, TooLarge, brief
-from dpgm_core.models.effects import Axes, Effects, add_over_axes, effect, effects_of, means_over_axes, subsets
+from dpgm_core.models.effects import (
+    Axes,
+    Effects,
+    add_over_axes,
+    code_weights,
+    effect,
+    effects_of,
+    means_over_axes,
+    subsets,
+)
 from dpgm_core.models.functionals import Functional, Regression
 from dpgm_core.models.intervals import checked_level
 from dpgm_core.models.misfit import cell_scales
@@ -62,8 +72,6 @@ _MAX_MEASURED, _MAX_MOSTLY_MEASURED = 1e-9, 0.2
 _MAX_CELLS, _MAX_NUMBERS = 2**20, 2**25
 #: Perturbed models that judge the support, and the standard deviation of their effects of pairs, nats.
 _PERTURBED_MODELS, _PERTURBATION = 6, 0.3
-#: Least weight of a code, by whose weights a function is replaced by one that the tables tell.
-_LEAST = 1e-6
 #: Newton steps of a regression on the corrected table, and how far they may go beyond the first, standard errors.
 _MAX_STEPS, _MAX_MOVE = 20, 3.0
 #: Missing tables that are named: up to this many attributes, this many for each estimate, and of at least this share.
@@ -361,10 +369,8 @@ class _Question:
         return array
 
     def weights(self, table: FloatArray) -> list[FloatArray]:
-        """Return the probabilities of the blocks of each attribute, each at least 1e-6 or so."""
-        mass = self.mass(table)
-        shares = [mass.sum(axis=tuple(at for at in range(mass.ndim) if at != axis)) for axis in range(mass.ndim)]
-        return [np.maximum(one, _LEAST) / np.maximum(one, _LEAST).sum() for one in shares]
+        """Return the probabilities of the blocks of each attribute under a table over all codes."""
+        return code_weights(self.mass(table))
 
     @property
     def _slice(self) -> tuple[slice | int, ...]:

@@ -42,6 +42,7 @@ __all__ = [
     "Axes",
     "Effects",
     "Weights",
+    "code_weights",
     "add_over_axes",
     "combine_tables",
     "effect",
@@ -59,6 +60,9 @@ Weights: TypeAlias = Sequence[FloatArray]
 
 #: A noisy table: attributes, counts, noise variance of a cell, and whether it holds all effects of its attributes.
 Measured: TypeAlias = tuple[Clique, FloatArray, float, bool]
+
+#: Least weight of a code by `code_weights`.
+_LEAST_WEIGHT = 1e-6
 
 #: More effects than this are not computed one by one.
 _MAX_EFFECTS = 2**16
@@ -159,6 +163,19 @@ def subsets(axes: Iterable[int], *, most: int | None = None) -> Iterator[Axes]:
     ordered = sorted(axes)
     sizes = range(min(len(ordered), len(ordered) if most is None else most) + 1)
     return chain.from_iterable(combinations(ordered, size) for size in sizes)
+
+
+def code_weights(table: FloatArray) -> list[FloatArray]:
+    """Return the probabilities of the codes of each axis, each at least 1e-6 or so.
+
+    table: probabilities, (*shape).
+
+    >>> [weights.tolist() for weights in code_weights(np.array([[0.25, 0.5], [0.25, 0.0]]))]
+    [[0.75, 0.25], [0.5, 0.5]]
+    """
+    shares = [table.sum(axis=tuple(at for at in range(table.ndim) if at != axis)) for axis in range(table.ndim)]
+    positive = [np.maximum(one, _LEAST_WEIGHT) for one in shares]
+    return [one / one.sum() for one in positive]
 
 
 # --- Effects that tables tell ---------------------------------------------------------------------

@@ -181,7 +181,7 @@ def test_widths_are_those_of_dense_least_squares(terms, total):
         moved = terms.sensitivity(Structure(DOMAIN, [table])).l2_squared
         precision += sums.T @ sums * 2 * weight * float(budget.rho) / float(moved)
     ratios = []
-    for table in seen[: len(seen) // 2]:
+    for table in seen[: len(seen) // 3]:
         influence = values - (values @ table)[:, None]
         counted = influence if total else influence - influence.mean(axis=1, keepdims=True)
         noise = np.diag(counted @ np.linalg.pinv(precision) @ counted.T)
