@@ -391,19 +391,22 @@ def _with_regression(regression: Regression, table: FloatArray, generator: np.ra
     """Return the table with random coefficients of the regression, for columns and numbers of one spread; its link is
     canonical, so that each outcome's odds get a factor exp(y x' beta)."""
     design, outcome = regression.design, regression.outcome
-    means = table @ design
-    spreads = np.sqrt(np.maximum(table @ design**2 - means**2, 0.0))
+    inside = table if regression.included is None else table * regression.included
+    inside = inside / inside.sum()
+    means = inside @ design
+    spreads = np.sqrt(np.maximum(inside @ design**2 - means**2, 0.0))
     columns = np.divide(design - means, spreads, out=np.zeros_like(design), where=spreads > 1e-9)
     scale = min(1 / math.sqrt(design.shape[1] - 1), _MAX_COEFFICIENT / _FOR_LABELS) if design.shape[1] > 1 else 0.0
     predictor = columns @ generator.normal(scale=scale, size=(design.shape[1], outcome.shape[1]))
     if regression.family in ("linear", "poisson"):
-        spread = math.sqrt(float(np.var(outcome)))
-        outcome = (outcome - outcome.mean()) / max(spread, 1e-9)
+        centred = outcome - inside @ outcome
+        outcome = centred / math.sqrt(max(float(inside @ centred[:, 0] ** 2), 1e-18))
         predictor = _FOR_NUMBERS * predictor
     else:
         predictor = _FOR_LABELS * predictor + generator.normal(scale=_INTERCEPT, size=outcome.shape[1])
-    exponent = np.sum(predictor * outcome, axis=1)
-    return np.asarray(table * np.exp(exponent - exponent.max()))
+    exponent = np.where(inside > 0, np.sum(predictor * outcome, axis=1), -np.inf)
+    factors = np.exp(exponent - exponent.max())
+    return np.where(inside > 0, table * factors / (inside @ factors), table)
 
 
 # --- The selector ---------------------------------------------------------------------------------
