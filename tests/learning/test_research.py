@@ -260,8 +260,11 @@ def test_what_a_forest_joins_already_is_not_chosen_again(tmp_path):
 class Merging:
     """A selector that merges codes of what it likes."""
 
+    contrasts: bool = False
+
     def plan(self, workload, budget, terms, records=None):
-        return SelectionPlan(shares={"all": budget}, deviation=1.0, detectable=None, candidates=1, limits={})
+        more = {"limits": {}, "contrasts": self.contrasts}
+        return SelectionPlan(shares={"all": budget}, deviation=1.0, detectable=None, candidates=1, **more)
 
     def select(self, session, *, inference, fitting, randomness, progress):
         session.measure(["u"], session.remaining * Fraction(1, 2))
@@ -333,6 +336,7 @@ def test_another_learner_may_follow_and_is_checked_with_the_tables():
         ({"tables": (("x", "y"), ("y", "x"))}, "name a table twice"),
         ({"tables": (("x", "y", "w", "z"),)}, "raise its max_cells or order"),
         ({"then": "privbayes"}, "a directed graph"),
+        ({"then": Merging(contrasts=True)}, "chooses contrasts"),
         ({"then": {"name": "mrf-stable", "blocks": 5}}, "votes come before"),
         ({"then": {"name": "mst", "max_model_cells": 20}}, "max_model_cells = 20"),
         ({"then": "nix"}, "there is no selector 'nix'"),
