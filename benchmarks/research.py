@@ -5,7 +5,9 @@
 A table is the population; records are drawn from it with replacement, a model is fitted under differential privacy, and
 the intervals of `dpgm analyse` are compared with the population's own values: after `auto`, and with a stated analysis
 plan (`plan`). Beside them: the intervals of the same records without privacy, and of the model taken for data. Cells
-are "population budget": (epsilon, 1e-6), or pure epsilon. Seeds are 1000 and on, which no rule was chosen on. Runs go
+are "population budget": (epsilon, 1e-6), or pure epsilon. Seeds are 1000 and on, which no rule was chosen on. On the
+population `narrow` all pairs are measured, under replace-one, and NAPSU-MQ (twinify, in the environment whose Python
+DPGM_TWINIFY_PYTHON names) gets the same pairs and budget; its 100 data sets are combined by its authors' rule. Runs go
 to benchmarks/results/research.jsonl, the tables to research.md beside it.
 """
 
@@ -14,6 +16,7 @@ from __future__ import annotations
 import csv
 import itertools
 import math
+import os
 import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
@@ -26,11 +29,13 @@ from scipy.special import ndtri
 
 from benchmarks.cases.coded import Coded
 from benchmarks.cases.tables import HEALTH
+from benchmarks.harness.alone import alone
 from benchmarks.harness.main import Study, main
 from benchmarks.harness.output import grouped, markdown
 from benchmarks.harness.runs import Task
+from benchmarks.peers.napsu_worker import synthetic_counts
 from dpgm.study.store import Line
-from dpgm_core import Array, Budget, Domain, FloatArray, IntArray, Model, fit
+from dpgm_core import Array, Budget, Domain, FloatArray, IntArray, Model, Structure, combine, fit
 from dpgm_core.models.analysis import estimate
 from dpgm_core.models.functionals import Functional, Moments, Regression
 
@@ -38,7 +43,10 @@ LEVEL, QUERY_LEVEL, DELTA = 0.95, 0.9, "1e-6"
 FIRST_SEED, DRAWS = 1000, 200
 #: Kinds of questions, in the order of the tables.
 KINDS = ("logistic", "linear", "difference", "log odds ratio", "correlation", "given")
-METHODS = ("auto", "check", "plan")
+METHODS = ("auto", "check", "plan", "pairs", "contrasts", "napsu-mq")
+#: Populations of which all pairs are measured, and how.
+PAIRS = {"narrow": ("pairs", "napsu-mq"), "binary": ("pairs", "contrasts")}
+DATASETS, TWINIFY, LIMIT = 100, "DPGM_TWINIFY_PYTHON", 1800.0
 
 
 # --- Populations: codes of some columns, the binary outcome last --------------------------------
@@ -160,12 +168,24 @@ def rare(folder: Path) -> Coded:
     return _coded(columns | {"y": rng.random(records) < 1 / (1 + np.exp(-logits))})
 
 
+def narrow(folder: Path) -> Coded:
+    """Return a generated population of five columns with effects of pairs alone."""
+    return _loglinear((3, 2, 2, 3, 2), {1: (0.5, 1), 2: (0.4, 1)}, 79, 60_000)
+
+
+def binary(folder: Path) -> Coded:
+    """Return a generated population of six binary columns with effects of pairs alone."""
+    return _loglinear((2, 2, 2, 2, 2, 2), {1: (0.5, 1), 2: (0.3, 1)}, 80, 60_000)
+
+
 POPULATIONS = {
     "adult": Population(adult, file="adult/adult.csv"),
     "nist": Population(survey, records=7634, file="nist_acs_ma2019/ma2019.csv"),
     "health": Population(insurance),
     "triples": Population(triples),
     "rare": Population(rare),
+    "narrow": Population(narrow),
+    "binary": Population(binary),
 }
 
 
@@ -180,7 +200,7 @@ def questions(domain: Domain) -> dict[str, list[Question]]:
     names = domain.names
     *covariates, outcome = names
     binary = [name for name in covariates if domain[name].size == 2]
-    many = next(name for name in covariates if domain[name].size > 2)
+    many = next((name for name in covariates if domain[name].size > 2), binary[0])
     all_pairs = itertools.combinations(names, 2)
     pairs = ((binary[0], outcome), (binary[1], outcome), (binary[0], binary[1]))
     return {
@@ -268,11 +288,14 @@ def work(task: Task, asked: Namespace) -> Mapping[str, Any]:
     table = population.read(asked.folder)
     domain, rng = table.domain, np.random.default_rng(task.trial)
     drawn = table.codes[rng.integers(0, len(table.codes), population.records)]
+    if task.method == "napsu-mq":
+        return _peer(table, drawn, budget, task.trial)
     start = time.process_time()
     model = _fit(task.method, drawn, domain, budget)
     fitted = time.process_time()
     found: dict[str, Any] = {"kinds": {}}
-    for kind, asks in questions(domain).items():
+    asked_for = questions(domain)
+    for kind, asks in asked_for.items() if name not in PAIRS else [("logistic", asked_for["logistic"])]:
         here: dict[str, list[Any]] = {key: [] for key in ("ours", "rows", "model", "sample", "width", "standing")}
         for functional, given in asks:
             _judge(here, model, functional, given, table, drawn, rng)
@@ -284,8 +307,12 @@ def work(task: Task, asked: Namespace) -> Mapping[str, Any]:
 def _fit(method: str, records: Array, domain: Domain, budget: str) -> Model:
     kind, epsilon = budget.split("=")
     paid = Budget.pure(epsilon) if kind == "pure" else Budget.approx(epsilon, DELTA)
-    split = {"holdout": 0.05} if method == "check" else "even"
-    return fit(records, "auto", paid, workload=domain, neighbours="add-remove", split=split).model
+    if method in ("pairs", "contrasts"):
+        pairs = Structure(domain, list(itertools.combinations(domain.names, 2)))
+        split = "contrasts" if method == "contrasts" else "even"
+        return fit(records, pairs, paid, mechanism="gaussian", neighbours="replace-one", split=split).model
+    held = {"holdout": 0.05} if method == "check" else "even"
+    return fit(records, "auto", paid, workload=domain, neighbours="add-remove", split=held).model
 
 
 def _judge(
@@ -317,6 +344,37 @@ def _judge(
         counts = rng.multinomial(len(drawn), inside / inside.sum())
         rows = estimate(model, functional, level=LEVEL, rows=counts.astype(np.float64))
         here["rows"] += _held(rows.estimate, z * rows.standard_error, truth)
+
+
+def _peer(table: Coded, drawn: Array, budget: str, seed: int) -> dict[str, Any]:
+    """The same for the logistic regression of NAPSU-MQ's synthetic data sets."""
+    names, epsilon = table.domain.names, float(budget.split("=")[1])
+    problem = {
+        "codes": drawn.tolist(),
+        "names": list(names),
+        "cliques": list(itertools.combinations(names, 2)),
+        "epsilon": epsilon,
+        "delta": float(DELTA),
+        "seed": seed,
+        "datasets": DATASETS,
+    }
+    answer = alone(synthetic_counts, problem, limit=LIMIT, python=os.environ[TWINIFY])
+    ((functional, _),) = questions(table.domain)["logistic"]
+    truth = functional.evaluate(shares_of(table.domain, table.codes, functional.attributes))[0]
+    sample = shares_of(table.domain, drawn, functional.attributes)
+    spread = np.sqrt(functional.evaluate(sample)[1] ** 2 @ sample / len(drawn))
+    values, variances = [], []
+    for counts in answer["counts"]:
+        shares = np.array(counts) / len(drawn)
+        value, influence = functional.evaluate(shares)
+        values.append(value)
+        variances.append(influence**2 @ shares / len(drawn))
+    found = combine(np.array(values), np.array(variances), level=LEVEL)
+    half = (found.high - found.low) / 2
+    here: dict[str, list[Any]] = {"ours": _held(found.estimate, half, truth), "standing": ["m"] * len(truth)}
+    here |= {"width": (half / ndtri((1 + LEVEL) / 2) / spread).round(3).tolist()}
+    here |= {"sample": [], "model": [], "rows": []}
+    return {"kinds": {"logistic": here}, "queries": {}, "fit": round(answer["seconds"], 1), "analyse": 0.0}
 
 
 def _where(domain: Domain, codes: Array, given: Mapping[str, int]) -> Array:
@@ -367,34 +425,34 @@ def tables(lines: Sequence[Line]) -> str:
         rows.append([name, budget, method, len(here), *shares, _share(whole["rows"]), f"{least:.3f}", *sizes, *queries])
     parts = [f"Coverage of nominal {LEVEL:.0%} intervals; of queries {QUERY_LEVEL:.0%}\n\n" + markdown(head, rows)]
     rows = []
-    for (cell, method), here in grouped(lines, "cell", "method").items():
+    for method, here in grouped(lines, "method").items():
         for kind in KINDS:
-            hits, width, standing = (
-                np.concatenate([line["kinds"][kind][key] for line in here]) for key in ("ours", "width", "standing")
-            )
-            kept = standing != "b"
-            rows.append(
-                [
-                    cell,
-                    method,
-                    kind,
-                    _share(hits[kept]),
-                    f"{float(np.median(width)):.2f}",
-                    f"{float(np.mean(~kept)):.3f}",
-                ]
-            )
-    head = ["cell", "method", "kind", "coverage", "median width over the sample's", "by structure"]
+            cells = [_of_kind(some, kind) for some in grouped(here, "cell").values() if kind in some[0]["kinds"]]
+            if cells:
+                hits, width, kept = (np.concatenate(part) for part in zip(*cells, strict=True))
+                least = min((float(np.mean(one[0][one[2]])) for one in cells if one[2].any()), default=math.nan)
+                shares = [_share(hits[kept]), f"{least:.3f}", f"{float(np.median(width)):.2f}"]
+                rows.append([method, kind, *shares, f"{float(np.mean(~kept)):.3f}"])
+    head = ["method", "kind", "coverage", "least cell", "median width", "by structure"]
     return "\n".join([*parts, "By kind\n\n" + markdown(head, rows)])
 
 
+def _of_kind(lines: Sequence[Line], kind: str) -> tuple[Array, Array, Array]:
+    """Hits, widths over the sample's, and which are promised, over the runs of a cell."""
+    hits, width, standing = (
+        np.concatenate([line["kinds"][kind][key] for line in lines]) for key in ("ours", "width", "standing")
+    )
+    return hits, width, standing != "b"
+
+
 def _all(lines: Sequence[Line], key: str) -> Array:
-    return np.concatenate([line["kinds"][kind][key] for line in lines for kind in KINDS])
+    return np.concatenate([line["kinds"][kind][key] for line in lines for kind in line["kinds"]])
 
 
 def _by_answer(lines: Sequence[Line]) -> list[tuple[Array, Array]]:
     """Each answer's hits over the runs, and whether it was promised."""
-    hits = np.array([np.concatenate([line["kinds"][kind]["ours"] for kind in KINDS]) for line in lines])
-    kept = np.array([np.concatenate([line["kinds"][kind]["standing"] for kind in KINDS]) for line in lines]) != "b"
+    hits = np.array([np.concatenate([one["ours"] for one in line["kinds"].values()]) for line in lines])
+    kept = np.array([np.concatenate([one["standing"] for one in line["kinds"].values()]) for line in lines]) != "b"
     return list(zip(hits.T, kept.T, strict=True))
 
 
@@ -412,7 +470,8 @@ def _cells(asked: Namespace) -> dict[str, int]:
         return {"health approx=1": 1}
     budgets = ("approx=0.3", "approx=1", "approx=5", "pure=1")
     draws = DRAWS if asked.extent == "full" else 40
-    return {f"{name} {budget}": draws for budget in budgets for name in POPULATIONS}
+    cells = {f"{name} {budget}": draws for budget in budgets for name in POPULATIONS if name not in PAIRS}
+    return cells | {f"{name} approx=1": 10 if name == "narrow" else draws for name in PAIRS}
 
 
 def _check(asked: Namespace, cell: str) -> object:
@@ -427,6 +486,8 @@ STUDY = Study(
     methods=METHODS,
     trial=lambda asked, cell, draw: FIRST_SEED + draw,
     check=_check,
+    serves=lambda cell, draw, method: method in PAIRS.get(cell.split()[0], ("auto", "check", "plan")),
+    missing=lambda method: f"set {TWINIFY}" if method == "napsu-mq" and not os.environ.get(TWINIFY) else None,
     work=work,
     text=tables,
 )

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from dpgm_core.plugin import Component, hookimpl
     from dpgm_core.privacy.budget import Budget, PrivacyEvent
     from dpgm_core.privacy.ledger import Ledger
-    from dpgm_core.privacy.ledger_file import LedgerEntry, LedgerTerms
+    from dpgm_core.privacy.ledger_terms import LedgerEntry, LedgerTerms
     from dpgm_core.privacy.measurement import Measurement, optimal_split
     from dpgm_core.privacy.mechanism import Calibration, DualTerm, Mechanism, Noise
     from dpgm_core.privacy.selection import TableDistance
@@ -113,7 +113,7 @@ _LAZY = {
     "plugin": ["Component", "hookimpl"],
     "privacy.budget": ["Budget", "PrivacyEvent"],
     "privacy.ledger": ["Ledger"],
-    "privacy.ledger_file": ["LedgerEntry", "LedgerTerms"],
+    "privacy.ledger_terms": ["LedgerEntry", "LedgerTerms"],
     "privacy.measurement": ["Measurement", "optimal_split"],
     "privacy.mechanism": ["Calibration", "DualTerm", "Mechanism", "Noise"],
     "privacy.selection": ["TableDistance"],

@@ -23,6 +23,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import OptionError, did_you_mean
 from dpgm_core.models.intervals import checked_level, checked_replicates
 from dpgm_core.privacy.budget import Budget, check_split, holdout_share
+from dpgm_core.privacy.ledger_terms import ACCOUNTS, LedgerAccount
 from dpgm_core.privacy.sensitivity import Contributions
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.structure.structure import Structure, read_singletons
@@ -163,12 +164,14 @@ _FORMER_SELECTOR_KEY, _SELECTOR_KEY = "select", "selector"
 
 @frozen(kw_only=True)
 class LedgerSpec:
-    """The ledger's file, the budget to create it with, and the owner's sentence for a spent one."""
+    """The ledger's file, what to create it with, and the owner's sentence for a spent one."""
 
     path: Path
     budget: Budget | None = None
     create: bool = False
     when_spent: str | None = None
+    account: LedgerAccount | None = None
+    other: Budget | None = None
 
 
 @frozen(kw_only=True)
@@ -362,7 +365,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         raise OptionError(
             f"{path} is a domain file, not a spec: it has [attributes]. Name it in a spec: domain = {path.name!r}"
         )
-    if amounts := [key for key in ("epsilon", "delta", "rho") if key in plain]:
+    if amounts := [key for key in ("epsilon", "delta", "rho", "mu") if key in plain]:
         said = ", ".join(f"{key} = {plain[key]}" for key in amounts)
         raise OptionError(f"{where} has {said} at its top level; write budget = {{ {said} }}")
     check_known(where, plain, _KEYS)
@@ -583,7 +586,7 @@ def _check_selectable(where: str, plain: Mapping[str, Any]) -> None:
 
 
 def _ledger(where: str, plain: object, folder: Path) -> LedgerSpec:
-    table = table_of(where, "ledger", plain, ("path", "budget", "create", "when_spent"))
+    table = table_of(where, "ledger", plain, ("path", "budget", "create", "when_spent", "account", "other"))
     if "path" not in table:
         raise OptionError(f"{where}: [ledger] needs a path")
     create = table.get("create", False)
@@ -594,11 +597,19 @@ def _ledger(where: str, plain: object, folder: Path) -> LedgerSpec:
     when_spent = text_of(where, "ledger.when_spent", table["when_spent"]) if "when_spent" in table else None
     if when_spent is not None and not when_spent.isprintable():
         raise OptionError(f"{where}: ledger.when_spent ends a one-line message; write it without line breaks or tabs")
+    account = table.get("account")
+    if account is not None and account not in ACCOUNTS:
+        raise OptionError(
+            f"{where}: ledger.account must be one of {', '.join(ACCOUNTS)}; got {account!r}"
+            f"{did_you_mean(str(account), ACCOUNTS)}"
+        )
     return LedgerSpec(
         path=folder / text_of(where, "ledger.path", table["path"]),
         budget=Budget.parse(table["budget"]) if "budget" in table else None,
         create=create,
         when_spent=when_spent,
+        account=account,
+        other=Budget.parse(table["other"]) if "other" in table else None,
     )
 
 

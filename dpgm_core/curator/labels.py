@@ -225,10 +225,11 @@ class LabelSearch:
         ledger = self.ledger
         if ledger is None:
             return
-        if ledger.budget.kind != "approx":
+        if ledger.budget.kind != "approx" or (ledger.terms.account == "gaussian" and ledger.terms.other is None):
+            without = " in mu" if ledger.terms.account == "gaussian" else ""
             raise BudgetError(
                 f"the labels of {_column_names(columns)} cost an (epsilon, delta), which ledger {ledger.name!r} cannot "
-                f"add up, as it holds {ledger.budget}; list the labels, or use a ledger of (epsilon, delta)"
+                f"add up, as it holds {ledger.budget}{without}; list the labels, or use a ledger of (epsilon, delta)"
             )
         ledger.check_terms(self.terms)
         ledger.check(self.budget)

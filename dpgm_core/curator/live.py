@@ -370,7 +370,8 @@ class LiveCurator(Measurer, HoldoutKeeper):
         and votes are core's own.
         Private bins of the workload's domain are found first, out of its budget: its `workload` has them. votes: a part
         of an (epsilon, delta) that is for votes; what is left becomes rho, and is not theirs to take. account: what the
-        steps may cost within an (epsilon, delta), where choices are planned; None: what the conversion of zCDP allows.
+        steps may cost within an (epsilon, delta) or mu, where choices are planned; None: what the conversion of zCDP
+        allows, and of mu all for steps that were not planned.
         Raises BudgetError, StructureError or Overspent with nothing read or charged.
         """
         self.check_process()
@@ -385,6 +386,8 @@ class LiveCurator(Measurer, HoldoutKeeper):
             noise = drawn.noise(Sensitivity(l0=1, l1=1, l2_squared=1, linf=1), spendable * Fraction(1, NOISY_STEPS))
         columns = plan_bins(workload.domain, workload.attributes, spendable, self._terms)
         spending: SessionSpending | None = None
+        if account is None and cost.kind == "gdp":
+            account = SessionAccount(mu_squared=cost.mu_squared)
         if account is not None:
             check_exact(drawn, own)
             spending = start_spending(account, cost if votes is None else cost - votes)

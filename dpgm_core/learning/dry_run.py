@@ -15,6 +15,7 @@ from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Learner, MeasuresOtherTables
 from dpgm_core.privacy.budget import Budget, check_split
 from dpgm_core.privacy.mechanism import Noise
+from dpgm_core.privacy.rounds import check_rounds_budget
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.graphs import Clique
@@ -141,7 +142,8 @@ class Probe:
         self._refuse(what)
 
     def rounds(self, n: int, **_: object) -> NoReturn:
-        """Raise BudgetError."""
+        """Raise BudgetError, which is core's own refusal for mu."""
+        check_rounds_budget(self.budget)
         self._refuse("rounds")
 
     def session(self, **_: object) -> NoReturn:

@@ -192,7 +192,7 @@ def left_for_tables(structure: Structure, budget: Budget, terms: Terms, *, exact
     whole = session_budget(budget)
     bins = plan_bins(structure.domain, NamedCliques(structure=structure).workload.attributes, whole, terms)
     cost = bins_cost(bins, whole)
-    if budget.kind == "approx" and exact:
+    if budget.kind in ("approx", "gdp") and exact:
         account = settle_account(budget, bins_choices(bins), lambda _: ())
         if isinstance(account, SessionAccount):
             return cost, SessionSpending.drawn_rho(account.budget - cost, terms.sensitivity(structure))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from fractions import Fraction
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -92,7 +93,7 @@ class PlannedSession:
     """A session before it is opened: the selector's plan, and what pays for its steps.
 
     votes: what votes may cost. budget: what all other steps may, private bins too, pure or zCDP. account: what proves
-    it within an (epsilon, delta); None: the conversion of zCDP.
+    it within an (epsilon, delta) or mu; None: the conversion of zCDP.
     """
 
     plan: SelectionPlan
@@ -123,11 +124,11 @@ def plan_session(
 
     def plan_with(whole: Budget) -> SelectionPlan:
         steps = whole - bins
-        factor = 1.0 if mechanism is None else _noise_factor(mechanism, workload, steps, terms)
+        factor = partial(_noise_factor, mechanism, workload, steps, terms)
         return _plan_steps(selector, workload, steps * (1 - share) if share else steps, terms, records, factor)
 
     plan, account = plan_with(left), None
-    if budget.kind == "approx":
+    if budget.kind in ("approx", "gdp"):
         plans = {left.rho: plan}
 
         def choices(rho: Fraction) -> PlannedChoices | None:
@@ -143,13 +144,20 @@ def plan_session(
             gained = 1 - math.sqrt(left.rho / settled.budget.rho)
             room = f" with room for {settled.count} planned choices" if settled.count else ""
             reason = f"the exact Gaussian curve{room} narrows noise by {gained:.1%} against the conversion of zCDP"
+            if budget.kind == "gdp":
+                reason = f"the session spends {budget}{room}"
             account, left = settled, settled.budget
             plan = plans[left.rho]
+        elif budget.kind == "gdp":
+            raise BudgetError(
+                f"a session of selector {_name(selector)} cannot spend {budget}: {settled}; ask for (epsilon, delta), "
+                "rho or epsilon"
+            )
         else:
             reason = f"the budget is converted by zCDP, without the exact Gaussian curve: {settled}"
         plan = evolve(plan, notes=[*plan.notes, reason])
     if mechanism is not None:
-        factor = _noise_factor(mechanism, workload, left - bins, terms)
+        factor = _noise_factor(mechanism, workload, left - bins, terms, contrasts=plan.contrasts)
         note = (
             f"tables have noise of mechanism {mechanism_name(mechanism)!r}, with {factor:.3g} times the standard "
             "deviation of core's own; selectors divide the budget as for core's own"
@@ -179,9 +187,17 @@ def why_not_exact(mechanism: Mechanism | None) -> str:
 
 
 def _plan_steps(
-    selector: Selector, workload: Workload, budget: Budget, terms: Terms, records: float | None, factor: float
+    selector: Selector,
+    workload: Workload,
+    budget: Budget,
+    terms: Terms,
+    records: float | None,
+    factor: Callable[..., float],
 ) -> SelectionPlan:
-    """Return the selector's plan for steps of this budget, if it is one. factor: of noise, to that of core."""
+    """Return the selector's plan for steps of this budget, if it is one.
+
+    factor: of the noise of tables, or of contrasts, to that of core.
+    """
     plan: object = selector.plan(workload, budget, terms, records)
     if not isinstance(plan, SelectionPlan):
         raise IncompatiblePlugin(f"selector {_name(selector)} planned a {type(plan).__name__}, not a SelectionPlan")
@@ -196,7 +212,7 @@ def _plan_steps(
         raise IncompatiblePlugin(
             f"selector {_name(selector)} planned another learner without its structure, or the reverse"
         )
-    plan = evolve(plan, deviation=float(plan.deviation) * factor)
+    plan = evolve(plan, deviation=float(plan.deviation) * factor(contrasts=plan.contrasts))
     if plan.deviation > _MAX_DEVIATION_RECORDS:
         raise BudgetError(
             f"selector {_name(selector)} would measure each attribute with noise of {plan.deviation:.2g} records "
@@ -225,13 +241,20 @@ def _are_choices(choices: object, budget: Budget) -> bool:
     )
 
 
-def _noise_factor(mechanism: Mechanism, workload: Workload, budget: Budget, terms: Terms) -> float:
+def _noise_factor(
+    mechanism: Mechanism | None, workload: Workload, budget: Budget, terms: Terms, *, contrasts: bool = False
+) -> float:
     """Return how much wider the noise of a mechanism is than core's own, for all attributes alone at half the budget.
 
-    Raises BudgetError, before any charge, where it cannot be drawn for about a hundredth of the budget, which steps
-    may come to, and in digits that no mechanism expects.
+    mechanism: None for core's own. contrasts: of all attributes, and of N where it is estimated. Raises BudgetError,
+    before any charge, where it cannot be drawn for about a hundredth of the budget, which steps may come to, and in
+    digits that no mechanism expects.
     """
-    alone = terms.sensitivity(Structure(workload.domain, [(name,) for name in workload.attributes]))
+    if mechanism is None:
+        return 1.0
+    counted: list[Clique] = [()] if contrasts and terms.total_policy == "estimated" else []
+    singles = Structure(workload.domain, [*counted, *((name,) for name in workload.attributes)])
+    alone = terms.sensitivity(singles, contrasts=contrasts)
     little = budget * _LITTLE_SHARE
     calibrate(mechanism, mechanism.noise(alone, little), alone, little)
     own, half = session_mechanism(budget), budget * Fraction(1, 2)

@@ -25,9 +25,9 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import OptionError, StructureError, brief, clipped
 from dpgm_core.inference.contract import Beliefs, Engine, Estimates, Inference
 from dpgm_core.models import numeric
-from dpgm_core.models.analysis import correct_shares, needs_replicates
 from dpgm_core.models.arrow_tables import probability_table
 from dpgm_core.models.completion import Completion, completion, stamp_own_rows
+from dpgm_core.models.corrections import Grid, correct_shares, needs_replicates
 from dpgm_core.models.cpds import log_cpds
 from dpgm_core.models.distribution import Distribution, check_potentials
 from dpgm_core.models.intervals import Interval, checked_level, corrected_interval, replicate_interval, widen
@@ -585,8 +585,8 @@ class Model(Learned):
         """Return intervals for the population's p(attributes | given), entry by entry.
 
         They lie around the model's answer as corrected from the released tables, and include sampling and noise by
-        formula (`dpgm_core.models.analysis`), the structure's error only where a holdout measured it (see `fit`), and
-        the answer itself, which may lie at an end. Where `standing` is "measured" they contain the truth with
+        formula (`dpgm_core.models.corrections`), the structure's error only where a holdout measured it (see `fit`),
+        and the answer itself, which may lie at an end. Where `standing` is "measured" they contain the truth with
         probability `level`.
 
         Where no table tells an attribute by itself (tied cliques, rounds, normalised contributions) they come from
@@ -598,13 +598,15 @@ class Model(Learned):
         answer = np.asarray(self.marginal(names, given))
         lever = structure_variance(self.observed, names, fixed, answer, self.marginals_of) if self.checked else None
         structure = np.zeros(()) if lever is None else np.sqrt(lever * self._error().expected)
-        corrected = correct_shares(self, names, fixed, answer)
-        if corrected is None:
+        grid = self._grid(names, fixed)
+        if needs_replicates(grid, self.learned):
             result = self.interval_of(lambda model: model.marginal(names, given), level=level, within=(0.0, 1.0))
             if lever is not None:
                 result = widen(result, structure, len(self.replicates), within=(0.0, 1.0))
         else:
-            result = corrected_interval(answer, *corrected, structure, level)
+            table = np.asarray(self.marginal(grid.attributes)).reshape(-1)
+            corrected, variance = correct_shares(grid, self.learned, self.domain, table, answer)
+            result = corrected_interval(answer, corrected, variance, structure, level)
         labels = tuple(self.domain[name].labels for name in names)
         standing, flaws = self.standing(names, given), caveats_of(self.releases)
         return evolve(result, standing=standing, names=names, labels=labels, flaws=flaws)
@@ -612,7 +614,7 @@ class Model(Learned):
     def needs_replicates(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> bool:
         """Return whether `intervals` of this answer take replicates, as no table tells each attribute by itself."""
         names, fixed = self._read(attributes, given or {})
-        return needs_replicates(self, (*names, *fixed))
+        return needs_replicates(self._grid(names, fixed), self.learned)
 
     def interval_of(
         self,
@@ -726,6 +728,9 @@ class Model(Learned):
         """The attributes of a query and the codes of its evidence. Raises StructureError and DomainError."""
         names = read_names(self.domain, attributes, given, self.latent)
         return names, encode_evidence(self.domain, given, self.latent)
+
+    def _grid(self, names: Clique, fixed: Mapping[str, int]) -> Grid:
+        return Grid.of(self.domain, names, fixed, self._merged_codes)
 
     def _numbers_of(self, name: str) -> BinDistribution:
         """Return the distribution of an attribute's numbers. Raises DomainError for an attribute without numbers."""

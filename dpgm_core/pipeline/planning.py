@@ -36,7 +36,9 @@ from dpgm_core.errors import (
     spanned,
     thousands,
 )
+from dpgm_core.inference.constraints import check_constraints
 from dpgm_core.inference.contract import Inference
+from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import Learner, memory_limit
 from dpgm_core.learning.dry_run import planned_tables
 from dpgm_core.models.within_bins import wide_note
@@ -59,6 +61,7 @@ __all__ = [
     "FIRST_REQUEST_NOTES",
     "Plan",
     "TableError",
+    "check_domain",
     "check_source",
     "check_records",
     "counted_tables",
@@ -489,6 +492,12 @@ def describe_passes(source: AnySource | None, counted: Structure | Workload, ter
     if isinstance(counted, Structure):
         return describe_release_passes(source, counted, terms)
     return describe_session_passes(source, counted)
+
+
+def check_domain(domain: Domain, inference: Inference | None) -> None:
+    """Refuse constraints that no record meets, or that the engine ignores; see `check_constraints`."""
+    if domain.scopes:
+        check_constraints(domain, inference, JunctionTree())
 
 
 def check_source(source: AnySource, structure: Structure, terms: Terms) -> None:

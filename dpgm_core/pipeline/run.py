@@ -22,9 +22,7 @@ from dpgm_core.curator.records import check_rows
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DpgmError, LearningFailed, OptionError, StructureError, TooLarge
-from dpgm_core.inference.constraints import check_constraints
 from dpgm_core.inference.contract import Inference
-from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import Fit, Learner, check_contrast_learner, check_resources
 from dpgm_core.learning.dry_run import DryRun
 from dpgm_core.learning.learner_checks import check_learner, largest_estimate
@@ -45,6 +43,7 @@ from dpgm_core.learning.selector_run import (
 from dpgm_core.pipeline.planning import (
     FIRST_REQUEST_NOTES,
     Plan,
+    check_domain,
     check_records,
     check_source,
     counted_tables,
@@ -56,7 +55,7 @@ from dpgm_core.pipeline.planning import (
 )
 from dpgm_core.privacy.budget import Budget, Split, may_be_contrasts
 from dpgm_core.privacy.labels import LabelsPlan, plan_labels, with_placeholders
-from dpgm_core.privacy.ledger import Ledger
+from dpgm_core.privacy.ledger import Ledger, charged_budget
 from dpgm_core.privacy.measurement import check_determined, check_structure, measure
 from dpgm_core.privacy.mechanism import Mechanism
 from dpgm_core.privacy.sensitivity import Neighbours
@@ -107,12 +106,6 @@ def _as_workload(workload: object) -> Workload | None:
 
 def _as_ledger(ledger: Ledger | str | Path | None) -> Ledger | None:
     return Ledger.open(ledger) if isinstance(ledger, (str, Path)) else ledger
-
-
-def _check_constraints(domain: Domain, inference: Inference | None) -> None:
-    """Refuse constraints that no record meets, or that the engine ignores; see `check_constraints`."""
-    if domain.scopes:
-        check_constraints(domain, inference, JunctionTree())
 
 
 @frozen(eq=False)
@@ -174,7 +167,7 @@ class Run:
     def fit(self) -> Fit:
         """Release noisy tables and learn a model from them; see the function `fit`."""
         self._learner()
-        _check_constraints(self.domain, self.inference)
+        check_domain(self.domain, self.inference)
         return self._with_labels(self.check, lambda run, found: with_goodness_of_fit(run._learn(found), self.inference))
 
     @one_thread
@@ -183,7 +176,7 @@ class Run:
         if self._tables is not None:
             raise StructureError("the cliques of this run are named, so there is nothing to select; fit or release it")
         self._learner()
-        _check_constraints(self.domain, self.inference)
+        check_domain(self.domain, self.inference)
         return self._with_labels(self.check, lambda run, found: run._select(found)[1:])
 
     @one_thread
@@ -196,7 +189,7 @@ class Run:
             )
         check_structure(self.target)
         check_determined(with_placeholders(self.domain))
-        _check_constraints(self.domain, None)
+        check_domain(self.domain, None)
         mechanism = self._mechanism
         check = evolve(self, learner=None).check
         return self._with_labels(check, lambda run, found: run._release(mechanism, found))
@@ -214,7 +207,7 @@ class Run:
         structure = self.target
         check_structure(structure)
         assert isinstance(structure, Structure)
-        _check_constraints(structure.domain, self.inference)
+        check_domain(structure.domain, self.inference)
         open_columns = plan_labels(structure.domain, self.budget, self.terms)
         if open_columns:
             rest = self._with_placeholders(open_columns)
@@ -263,7 +256,7 @@ class Run:
     def plan_selection(self, records: float | None = None) -> SelectionPlan:
         """Return what a selection would spend and see; see the function `plan_selection`."""
         selector, workload, share = self._session_parts()
-        _check_constraints(workload.domain, self.inference)
+        check_domain(workload.domain, self.inference)
         open_columns = plan_labels(workload.domain, self.budget, self.terms)
         if open_columns:
             chosen = self._with_placeholders(open_columns).plan_selection(records)
@@ -298,6 +291,13 @@ class Run:
             raise OptionError("this run has no learner, so it can only release and plan named tables; name a learner")
         return self.learner
 
+    @property
+    def charged(self) -> Run:
+        """The run as its ledger is charged; see `charged_budget`."""
+        if self.ledger is None:
+            return self
+        return evolve(self, budget=charged_budget(self.ledger, self.budget, lambda mu: evolve(self, budget=mu).check()))
+
     def _records(self) -> AnySource:
         """The source; raises DataError where there is none."""
         return as_source(None) if self.source is None else self.source
@@ -331,7 +331,7 @@ class Run:
     def _over(self, labels: LabelledDomain) -> Run:
         """The rest of the run, over the labels that were found."""
         if labels.discovery is None:
-            return self
+            return self.charged
         if isinstance(self.target, Structure):
             return evolve(self, target=self.target.over(labels.domain), budget=labels.budget)
         return evolve(self, workload=labels.over(workload_of(self.workload)), budget=labels.budget)
@@ -351,7 +351,7 @@ class Run:
         self.progress("checking", 0, 1)
         source = self._records()
         if not self.domain.undetermined and self.labels_from is None:
-            return rest(self, None)
+            return rest(self.charged, None)
         search = LabelSearch(
             source=source,
             domain=self.domain,
@@ -447,7 +447,7 @@ class Run:
         structure = self._tables
         if structure is None:
             selector, workload, share = self._session_parts()
-            _check_constraints(workload.domain, self.inference)
+            check_domain(workload.domain, self.inference)
             curator = self._session_curator(workload)
             mechanism = self._session_mechanism()
             planned = plan_for_curator(selector, workload, curator, share, mechanism)
@@ -459,7 +459,7 @@ class Run:
                 check_learner(learner, self.inference, workload, planned.plan, terms, planned.budget, noises)
             check_source(source, curator.structure, self.terms)
             return
-        _check_constraints(structure.domain, None if learner is None else self.inference)
+        check_domain(structure.domain, None if learner is None else self.inference)
         if learner is not None:
             learner.check(structure, self.inference)
             check_resources(learner, structure, self.inference)
@@ -793,6 +793,6 @@ def learn(
     delta = None if conversion_delta is None else amount("conversion_delta", conversion_delta)
     curator = ReplayCurator(releases, structure, conversion_delta=delta)
     chosen, engine = _as_learner(learner), _as_inference(inference)
-    _check_constraints(curator.structure.domain, engine)
+    check_domain(curator.structure.domain, engine)
     assert chosen is not None
     return with_goodness_of_fit(run_learner(chosen, curator, engine, randomness=randomness, progress=progress), engine)

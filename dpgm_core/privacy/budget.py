@@ -1,10 +1,11 @@
-"""Privacy budgets: pure, zero-concentrated and approximate, and conversions between them."""
+"""Privacy budgets: pure, zero-concentrated, Gaussian and approximate, and conversions between them."""
 
 from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Iterable, Mapping
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -15,6 +16,7 @@ from attrs import field, frozen
 from dpgm_core._util.exact_numbers import Amount, amount, decimal_text, sqrt_floor, whole
 from dpgm_core._util.html import Html, card
 from dpgm_core.errors import BudgetError, OptionError, did_you_mean
+from dpgm_core.privacy.gdp import PURE_MU_SQUARED, gdp_epsilon, gdp_mu_squared
 
 __all__ = [
     "Budget",
@@ -33,7 +35,9 @@ __all__ = [
     "zcdp_rho",
 ]
 
-BudgetKind: TypeAlias = Literal["pure", "zcdp", "approx"]
+BudgetKind: TypeAlias = Literal["pure", "zcdp", "approx", "gdp"]
+#: Of each kind of budget, the amounts that it has.
+_PARTS = {"pure": ("epsilon",), "zcdp": ("rho",), "approx": ("epsilon", "delta"), "gdp": ("mu_squared",)}
 EventKind: TypeAlias = Literal[
     "discrete-laplace", "laplace", "discrete-gaussian", "gaussian", "truncated-discrete-laplace", "tabulated"
 ]
@@ -41,15 +45,16 @@ EventKind: TypeAlias = Literal[
 
 @frozen(repr=False)
 class Budget:
-    """An exact amount of privacy loss: pure epsilon, zCDP rho, or (epsilon, delta).
+    """An exact amount of privacy loss: pure epsilon, zCDP rho, (epsilon, delta), or mu of Gaussian privacy (GDP).
 
-    Make one with `Budget.pure`, `Budget.zcdp` or `Budget.approx`. Budgets of one kind add, and compare part by part.
+    Make one with `Budget.pure`, `Budget.zcdp`, `Budget.approx` or `Budget.gdp`. Budgets of one kind add, and compare
+    part by part; of GDP the squares of mu add.
 
     Attributes
     ----------
-    kind : {"pure", "zcdp", "approx"}
+    kind : {"pure", "zcdp", "approx", "gdp"}
         Which definition of privacy the amounts belong to.
-    epsilon, delta, rho : Fraction
+    epsilon, delta, rho, mu_squared : Fraction
         The amounts; those that the kind does not have are 0.
 
     Examples
@@ -64,22 +69,25 @@ class Budget:
     epsilon: Fraction = field(default=Fraction(0))
     delta: Fraction = field(default=Fraction(0))
     rho: Fraction = field(default=Fraction(0))
+    mu_squared: Fraction = field(default=Fraction(0))
 
     def __attrs_post_init__(self) -> None:
-        kinds = ("pure", "zcdp", "approx")
         if isinstance(self.kind, (int, float)):
             says = f"pure({self.kind!r})" if not self.epsilon else f"approx({self.kind!r}, {self.epsilon!r})"
             raise BudgetError(
                 f"a budget of {self.kind!r} does not say its kind: write Budget.{says}, or for zCDP Budget.zcdp(0.5)"
             )
-        if self.kind not in kinds:
+        if self.kind not in _PARTS:
             raise BudgetError(
-                f"a budget is one of {', '.join(kinds)}; got {self.kind!r}{did_you_mean(self.kind, kinds)}"
+                f"a budget is one of {', '.join(_PARTS)}; got {self.kind!r}{did_you_mean(self.kind, list(_PARTS))}"
             )
-        foreign = {"pure": (self.delta, self.rho), "zcdp": (self.epsilon, self.delta), "approx": (self.rho,)}[self.kind]
-        for part in (self.epsilon, self.delta, self.rho):
-            if not isinstance(part, Fraction) or part < 0 or any(foreign):
-                raise BudgetError("make budgets by Budget.pure(1), Budget.zcdp(0.5) or Budget.approx(1, 1e-9)")
+        own = _PARTS[self.kind]
+        for name in ("epsilon", "delta", "rho", "mu_squared"):
+            part = getattr(self, name)
+            if not isinstance(part, Fraction) or part.numerator < 0 or (part.numerator and name not in own):
+                raise BudgetError(
+                    "make budgets by Budget.pure(1), Budget.zcdp(0.5), Budget.approx(1, 1e-9) or Budget.gdp(0.25)"
+                )
 
     @classmethod
     def pure(cls, epsilon: Amount) -> Budget:
@@ -135,8 +143,24 @@ class Budget:
         return cls("approx", epsilon=amount("epsilon", epsilon), delta=probability)
 
     @classmethod
+    def gdp(cls, mu: Amount) -> Budget:
+        """Return a budget of Gaussian differential privacy (Dong, Roth, Su 2022).
+
+        Parameters
+        ----------
+        mu : int, float, str, Decimal or Fraction
+            Above 0. Kept exactly, as its square.
+
+        Examples
+        --------
+        >>> print(Budget.gdp(0.3) + Budget.gdp(0.4))
+        mu = 0.5 (GDP)
+        """
+        return cls("gdp", mu_squared=amount("mu", mu) ** 2)
+
+    @classmethod
     def parse(cls, plain: object) -> Budget:
-        """Return the budget that a spec states: {"epsilon": 1}, {"rho": 0.5} or {"epsilon": 1, "delta": 1e-6}.
+        """Return the budget that a spec states: {"epsilon": 1}, {"epsilon": 1, "delta": 1e-6}, {"rho": 1}, {"mu": 1}.
 
         Raises
         ------
@@ -150,34 +174,31 @@ class Budget:
         """
         if isinstance(plain, Budget):
             return plain
-        shapes = "epsilon = 1, rho = 0.5, or epsilon = 1 with delta = 1e-6"
+        shapes = "epsilon = 1, rho = 0.5, mu = 0.25, or epsilon = 1 with delta = 1e-6"
         if not isinstance(plain, dict):
             raise BudgetError(f"a budget must say {shapes}; got {plain!r}")
-        keys = set(plain)
+        known = {"epsilon": cls.pure, "rho": cls.zcdp, "mu": cls.gdp}
         for key in plain:
-            if key not in ("epsilon", "delta", "rho"):
-                raise BudgetError(f"a budget has no {key!r}{did_you_mean(key, ['epsilon', 'delta', 'rho'])}")
-        if keys == {"epsilon"}:
-            return cls.pure(plain["epsilon"])
-        if keys == {"rho"}:
-            return cls.zcdp(plain["rho"])
-        if keys == {"epsilon", "delta"}:
+            if key not in (*known, "delta", "mu_squared"):
+                raise BudgetError(f"a budget has no {key!r}{did_you_mean(key, [*known, 'delta'])}")
+        if set(plain) == {"epsilon", "delta"}:
             return cls.approx(plain["epsilon"], plain["delta"])
-        raise BudgetError(f"a budget must say {shapes}; got {', '.join(sorted(keys)) or 'nothing'}")
+        if set(plain) == {"mu_squared"}:  # as files have it
+            return cls("gdp", mu_squared=amount("mu_squared", plain["mu_squared"]))
+        if len(plain) == 1 and not known.keys().isdisjoint(plain):
+            ((key, value),) = plain.items()
+            return known[key](value)
+        raise BudgetError(f"a budget must say {shapes}; got {', '.join(sorted(plain)) or 'nothing'}")
 
     def to_dict(self) -> dict[str, str]:
         """Return the amounts as exact texts, which `parse` reads back.
 
         Examples
         --------
-        >>> Budget.pure("1/3").to_dict()
-        {'epsilon': '1/3'}
+        >>> Budget.pure("1/3").to_dict(), Budget.gdp("0.25").to_dict()
+        ({'epsilon': '1/3'}, {'mu_squared': '1/16'})
         """
-        if self.kind == "pure":
-            return {"epsilon": str(self.epsilon)}
-        if self.kind == "zcdp":
-            return {"rho": str(self.rho)}
-        return {"epsilon": str(self.epsilon), "delta": str(self.delta)}
+        return {name: str(part) for name, part in self._amounts.items()}
 
     # The converter of options and files calls these two; see `dpgm_core.components.options`.
     _structure, _unstructure = parse, to_dict
@@ -211,28 +232,37 @@ class Budget:
     @property
     def is_zero(self) -> bool:
         """Whether all amounts are 0."""
-        return not (self.epsilon or self.delta or self.rho)
+        return not any(self._amounts.values())
+
+    @property
+    def _amounts(self) -> dict[str, Fraction]:
+        return {name: getattr(self, name) for name in _PARTS[self.kind]}
+
+    def _each(self, of: Callable[[Fraction, Fraction], Fraction], other: Budget) -> Budget:
+        theirs = other._amounts
+        return Budget(self.kind, **{name: of(part, theirs[name]) for name, part in self._amounts.items()})
 
     def __add__(self, other: Budget) -> Budget:
         self._same_kind(other)
-        return Budget(self.kind, self.epsilon + other.epsilon, self.delta + other.delta, self.rho + other.rho)
+        return self._each(operator.add, other)
 
     def __sub__(self, other: Budget) -> Budget:
         """Return what is left; BudgetError if `other` is more than this."""
         if not other <= self:
             raise BudgetError(f"cannot take {other} out of {self}")
-        return Budget(self.kind, self.epsilon - other.epsilon, self.delta - other.delta, self.rho - other.rho)
+        return self._each(operator.sub, other)
 
     def __mul__(self, factor: int | Fraction) -> Budget:
         """Return a share or a multiple of this budget; the factor must be exact and positive."""
         share = amount("the factor of a budget", factor)
-        return Budget(self.kind, self.epsilon * share, self.delta * share, self.rho * share)
+        return Budget(self.kind, **{name: part * share for name, part in self._amounts.items()})
 
     __rmul__ = __mul__
 
     def __le__(self, other: Budget) -> bool:
         self._same_kind(other)
-        return self.epsilon <= other.epsilon and self.delta <= other.delta and self.rho <= other.rho
+        theirs = other._amounts
+        return all(part <= theirs[name] for name, part in self._amounts.items())
 
     def _same_kind(self, other: Budget) -> None:
         if not isinstance(other, Budget):
@@ -241,29 +271,49 @@ class Budget:
             raise BudgetError(f"budgets of different kinds do not mix: {self} and {other}; convert one of them first")
 
     def to_zcdp(self) -> Budget:
-        """Return the zCDP budget that a pure budget implies, exactly.
+        """Return the zCDP budget that a pure budget, or one of GDP, implies, exactly.
 
         Notes
         -----
-        An epsilon-DP mechanism is (epsilon^2 / 2)-zCDP (Bun and Steinke 2016, Proposition 1.4).
+        An epsilon-DP mechanism is (epsilon^2 / 2)-zCDP (Bun and Steinke 2016, Proposition 1.4), and a mu-GDP one is
+        (mu^2 / 2)-zCDP, as a map makes it of two normal numbers (Dong, Roth, Su 2022, Theorem 2.10).
 
         Examples
         --------
-        >>> print(Budget.pure(1).to_zcdp())
-        rho = 0.5 (zCDP)
+        >>> print(Budget.pure(1).to_zcdp(), Budget.gdp(1).to_zcdp())
+        rho = 0.5 (zCDP) rho = 0.5 (zCDP)
         """
-        if self.kind == "pure":
-            return Budget("zcdp", rho=self.epsilon**2 / 2)
         if self.kind == "zcdp":
             return self
-        raise BudgetError(f"{self} implies no zCDP bound; account for the mechanism itself instead")
+        if self.kind == "approx":
+            raise BudgetError(f"{self} implies no zCDP bound; account for the mechanism itself instead")
+        return Budget("zcdp", rho=(self.epsilon**2 + self.mu_squared) / 2)
+
+    def to_gdp(self) -> Budget:
+        """Return the GDP budget that a pure budget implies, rounded up: mu^2 = (pi / 2) epsilon^2.
+
+        Raises
+        ------
+        BudgetError
+            For zCDP and (epsilon, delta), which imply no mu.
+
+        Examples
+        --------
+        >>> print(Budget.pure("0.1").to_gdp())
+        mu = ~0.125331 (GDP)
+        """
+        if self.kind == "zcdp":
+            raise BudgetError(f"{self} has no price in mu, as zCDP does not imply GDP; ask for mu, or (epsilon, delta)")
+        if self.kind == "approx":
+            raise BudgetError(f"{self} implies no mu; Budget.gdp_within is the most of mu that stays within it")
+        return self if self.kind == "gdp" else Budget("gdp", mu_squared=PURE_MU_SQUARED * self.epsilon**2)
 
     def to_pure(self) -> Budget:
-        """Return the largest pure budget that costs at most this one: itself, or sqrt(2 rho) rounded down.
+        """Return the largest pure budget that costs at most this one: itself, or that of rho or mu, rounded down.
 
         Notes
         -----
-        An epsilon-DP mechanism is (epsilon^2 / 2)-zCDP, so one that is sqrt(2 rho)-DP costs at most rho.
+        An epsilon-DP mechanism is (epsilon^2 / 2)-zCDP, so one that is sqrt(2 rho)-DP costs at most rho. See `to_gdp`.
 
         Examples
         --------
@@ -274,6 +324,8 @@ class Budget:
             return self
         if self.kind == "zcdp":
             return Budget("pure", epsilon=sqrt_floor(2 * self.rho))
+        if self.kind == "gdp":
+            return Budget("pure", epsilon=sqrt_floor(self.mu_squared / PURE_MU_SQUARED))
         raise BudgetError(
             f"{self} cannot be spent by a purely private mechanism as such; say budget = {{ epsilon = ... }} (in "
             "Python Budget.pure), which is stronger, or use a mechanism for (epsilon, delta)"
@@ -294,12 +346,13 @@ class Budget:
 
         Notes
         -----
-        A pure budget keeps its epsilon. zCDP: Canonne, Kamath, Steinke (2020), Corollary 13.
+        A pure budget keeps its epsilon. zCDP: Canonne, Kamath, Steinke (2020), Corollary 13. GDP: Dong, Roth, Su
+        (2022), Corollary 2.13, with a millionth of delta for what noise on whole numbers differs by.
 
         Examples
         --------
-        >>> float(Budget.zcdp("0.5").to_approx("1e-6").epsilon)
-        5.2215...
+        >>> [round(float(one.to_approx("1e-6").epsilon), 4) for one in (Budget.zcdp("0.5"), Budget.gdp(1))]
+        [5.2215, 4.8866]
         """
         probability = amount("delta", delta)
         if probability >= 1:
@@ -308,7 +361,31 @@ class Budget:
             return Budget("approx", epsilon=self.epsilon, delta=probability)
         if self.kind == "approx":
             raise BudgetError(f"{self} has its own delta; it cannot be moved to another one")
-        return Budget("approx", epsilon=zcdp_epsilon(self.rho, probability), delta=probability)
+        epsilon = zcdp_epsilon(self.to_zcdp().rho, probability)
+        if self.mu_squared:
+            epsilon = gdp_epsilon(self.mu_squared, probability, epsilon)
+        return Budget("approx", epsilon=epsilon, delta=probability)
+
+    def gdp_within(self) -> Budget:
+        """Return the largest GDP budget, of 12 digits, whose `to_approx` is at most this (epsilon, delta).
+
+        Raises
+        ------
+        BudgetError
+            For other kinds, and for a delta too small, or an epsilon too large, for an exact curve.
+
+        Notes
+        -----
+        This says what may be spent, not what was spent: (epsilon, delta) implies no GDP.
+
+        Examples
+        --------
+        >>> print(Budget.approx(1, "1e-6").gdp_within())
+        mu = ~0.236704 (GDP)
+        """
+        if self.kind != "approx" or not (self.epsilon and self.delta):
+            raise BudgetError(f"no mu stays within {self}; ask it of an (epsilon, delta) of which both are positive")
+        return Budget("gdp", mu_squared=gdp_mu_squared(self.epsilon, self.delta))
 
     def zcdp_within(self) -> Budget:
         """Return the largest zCDP budget, of 12 digits, whose `to_approx` is at most this (epsilon, delta).
@@ -336,16 +413,18 @@ class Budget:
         return f"Budget({self})"
 
     def _repr_html_(self) -> Html:
-        words = {"pure": "pure differential privacy", "zcdp": "zero-concentrated differential privacy"}
-        return card(
-            "Budget", [("kind", words.get(self.kind, "approximate differential privacy")), ("amount", str(self))]
-        )
+        words = {"pure": "pure", "zcdp": "zero-concentrated", "approx": "approximate", "gdp": "Gaussian"}
+        return card("Budget", [("kind", f"{words[self.kind]} differential privacy"), ("amount", str(self))])
 
     def __str__(self) -> str:
         if self.kind == "pure":
             return f"epsilon = {decimal_text(self.epsilon)}"
         if self.kind == "zcdp":
             return f"rho = {decimal_text(self.rho)} (zCDP)"
+        if self.kind == "gdp":
+            mu = sqrt_floor(self.mu_squared)
+            text = decimal_text(mu)
+            return f"mu = {text if mu**2 == self.mu_squared else '~' + text.removeprefix('~')} (GDP)"
         return f"(epsilon, delta) = ({decimal_text(self.epsilon)}, {decimal_text(self.delta)})"
 
 
@@ -363,7 +442,7 @@ def compose_budgets(costs: Iterable[Budget], conversion_delta: Fraction | None =
     costs : iterable of Budget
         Costs of one kind add up to that kind, and costs of several kinds to an (epsilon, delta).
     conversion_delta : Fraction, optional
-        The delta at which the zCDP costs become an (epsilon, delta), where kinds are mixed.
+        The delta at which the zCDP costs, and those of GDP as zCDP, become an (epsilon, delta), where kinds are mixed.
 
     Raises
     ------
@@ -395,7 +474,7 @@ def compose_budgets(costs: Iterable[Budget], conversion_delta: Fraction | None =
     # eps = sum eps_i + eps(sum rho_j, delta'), delta = sum delta_i + delta'
     epsilon = sum((cost.epsilon for cost in costs), Fraction(0))
     delta = sum((cost.delta for cost in costs), Fraction(0))
-    rho = sum((cost.rho for cost in costs), Fraction(0))
+    rho = sum((cost.to_zcdp().rho for cost in costs if cost.kind in ("zcdp", "gdp")), Fraction(0))
     if rho:
         epsilon += zcdp_epsilon(rho, conversion_delta)
         delta += conversion_delta

@@ -17,7 +17,6 @@ from dpgm_core.privacy.samplers import VARIANCE_LIMIT, bounded_variance
 from dpgm_core.privacy.sensitivity import Sensitivity
 
 __all__ = [
-    "DRAWN_APART",
     "Part",
     "ROUNDING",
     "analytic_delta",
@@ -488,18 +487,34 @@ def _sum_mass(sigma2: float, cells: int, reach: int) -> FloatArray:
 # From 10^5 on it costs L2^2 / (sigma^2 - 4): what is drawn from continuous noise of variance sigma^2 - t by the claim
 # above `Part` is within 2 h of it, h = 2 exp(-2 pi^2 t) < 1.1e-34 at t = 4, and drawing does not help to tell apart.
 #
-# So where one person moves at most C cells in all, delta is at most that of mu plus (1 + e^epsilon) C `DRAWN_APART`.
+# So where one person moves at most C cells in all, delta is at most that of mu plus (1 + e^epsilon) C `DRAWN_APART`
+# (`dpgm_core.privacy.gdp`).
 
-#: By how much the distribution of one moved cell differs from what its price is proven for, in total variation.
-DRAWN_APART = 2.0**-111
 _SMALL_LOSS, _WIDE_LOSS, _WIDE_VARIANCE, _LEAST_PRICED = Fraction(1, 11), 4, 10**5, Fraction(1, 4)
 
 
 def gaussian_mu_squared(variance: Fraction, l2_squared: int) -> Fraction:
-    """Return the exact price of discrete Gaussian noise: mu^2 of what one person changes; see above.
+    """Return the exact price of discrete Gaussian noise: mu^2 of what one person changes.
 
-    Raises BudgetError for a variance parameter below 1/4, records**2, which has no price.
+    Parameters
+    ----------
+    variance : Fraction
+        The variance parameter sigma^2, in records**2.
+    l2_squared : int
+        The squared L2 norm of what one person can change.
 
+    Raises
+    ------
+    BudgetError
+        For a variance parameter below 1/4, which has no price.
+
+    Notes
+    -----
+    L2^2 / (sigma^2 - 1/11), certified for each sigma^2, and L2^2 / (sigma^2 - 4) from 10^5 on; docs/proofs.md has the
+    claim.
+
+    Examples
+    --------
     >>> gaussian_mu_squared(Fraction(12, 11), 3)
     Fraction(3, 1)
     """
@@ -513,8 +528,22 @@ def gaussian_mu_squared(variance: Fraction, l2_squared: int) -> Fraction:
 
 
 def gaussian_variance(mu_squared: Fraction, l2_squared: int) -> Fraction:
-    """Return the least variance parameter, records**2, that can be drawn and costs at most mu^2, rounded up.
+    """Return the least variance parameter that can be drawn and costs at most mu^2, rounded up.
 
+    Parameters
+    ----------
+    mu_squared : Fraction
+        The square of mu.
+    l2_squared : int
+        The squared L2 norm of what one person can change, at least 1.
+
+    Returns
+    -------
+    Fraction
+        sigma^2, in records**2, at least 1/4.
+
+    Examples
+    --------
     >>> gaussian_mu_squared(gaussian_variance(Fraction(1, 7), 2), 2) <= Fraction(1, 7)
     True
     """

@@ -10,6 +10,26 @@ Amounts may be chosen after seeing earlier releases as long as one kind is charg
 Ullman, Vadhan 2016; Feldman and Zrnic 2021); how an (epsilon, delta) ledger is split between zCDP and other charges
 must not depend on earlier releases.
 
+A ledger under the *Gaussian account* adds squares of mu, which is stronger where everything charged is Gaussian.
+
+Claim. Fix B and (E, D), the part for other charges. Let each charge pay, given all that came out before, for what is
+mu_i-GDP, with sum mu_i^2 <= B on every path, or else for what is (e_j, d_j)-DP, with sums of at most E and D on every
+path; which charge comes next, and its amount, may depend on all that came out. Then the whole is (epsilon + E, delta +
+D)-DP for every (epsilon, delta) of a normal number of shift sqrt(B).
+
+Proof, for at most n charges, by induction. Let H_a(P, Q) = sum max(P - a Q, 0) and h_B that of the normal number; the
+claim is H_a <= h_B(a e^-E) + D. Let the first charge have P and Q over outcomes y. If it is mu-GDP, H_a <= sum P(y)
+[h_(B - mu^2)(a e^-E Q(y) / P(y)) + D] <= h_B(a e^-E) + D, as (P, Q) and a normal number of shift sqrt(B - mu^2) are
+together dominated by one of shift sqrt(B) (`dpgm_core.privacy.session_account`). If it is (e, d)-DP, write c = a e^-E
+and q = e^e Q(y) / P(y): H_a <= sum P(y) h_B(c q) + D - d. Where q >= 1, h_B(c q) <= h_B(c), as h_B falls; elsewhere
+h_B(c q) <= q h_B(c) + 1 - q <= h_B(c) + 1 - q, as it is convex and h_B(0) = 1, and the sum of P(y) (1 - q) over these y
+is at most d. A charge that pays for a session stands for the session's steps, each of which has a mu_i of its own, so
+that sessions may run at the same time. Source for charges of mu alone: Smith and Thakurta (2022), Fully adaptive
+composition for Gaussian differential privacy.
+
+A pure epsilon counts as mu^2 = (pi / 2) epsilon^2; zCDP implies no mu, and is refused. `dpgm_core.privacy.gdp` has what
+drawn noise differs by, which limits the number of charges.
+
 Only numbers, times of charges, the owner's texts and the conditions of charges are stored; nothing computed from data.
 
 The file alone is the ledger: after a crash it holds every charge that was acknowledged, or is refused as damaged until
@@ -24,7 +44,7 @@ import math
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -32,37 +52,41 @@ from typing import Any
 
 from dpgm_core._util.exact_numbers import Amount, amount, decimal_text, whole
 from dpgm_core._util.html import Html, card, first
-from dpgm_core.errors import BudgetError, DpgmError, ModelFileError, Overspent, brief, clipped
+from dpgm_core.errors import BudgetError, DpgmError, ModelFileError, brief, clipped
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger_file import (
-    NOT_RECORDED,
+    CHARGED,
     TALLIED,
-    VERSION,
-    LedgerEntry,
-    LedgerTerms,
     add,
     bring_up_to_date,
-    check_amounts,
-    check_conditions,
     check_rights,
     new_identity,
     read,
     recover,
-    text_line,
     write_new,
+)
+from dpgm_core.privacy.ledger_terms import (
+    NOT_RECORDED,
+    LedgerAccount,
+    LedgerEntry,
+    LedgerTerms,
+    check_amounts,
+    check_conditions,
+    gaussian_part,
+    part_text,
+    text_line,
 )
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import PUBLIC_N, Terms, change_factor, default_unit, grow_budget
 
-__all__ = ["Ledger", "LedgerEntry", "LedgerTerms"]
+__all__ = ["Ledger", "LedgerEntry", "LedgerTerms", "charged_budget", "largest_release"]
 
-# which kinds of charges a ledger of a kind can add up
-_TAKES = {"pure": ("pure",), "zcdp": ("pure", "zcdp"), "approx": ("pure", "zcdp", "approx")}
 _RULES = {
     "pure": "Pure epsilons add.",
     "zcdp": "Rhos add; a pure charge of epsilon counts as epsilon^2 / 2.",
     "approx": "Epsilons add and deltas add.",
 }
+_GAUSSIAN_RULE = "Gaussian account: squares of mu add; a pure charge of epsilon counts as mu^2 = (pi / 2) epsilon^2."
 
 # Exact sums of many odd fractions grow without bound; beyond 400 digits they are shown on this grid, against us.
 _GRID = 10**100
@@ -108,6 +132,8 @@ class Ledger:
         person: str | None = None,
         rows_per_person: int = 1,
         conversion_delta: Amount | None = None,
+        account: LedgerAccount | None = None,
+        other: Budget | None = None,
     ) -> Ledger:
         """Make a new ledger file, whole or not at all.
 
@@ -119,6 +145,11 @@ class Ledger:
             The terms; see `LedgerTerms`. unit: by default a person if there is a person key, else a record.
         conversion_delta : int, float, str, Decimal or Fraction, optional
             Half the budget's delta by default.
+        account : {"concentrated", "gaussian"}, optional
+            How charges add up, for the ledger's life. "concentrated": rhos, and epsilons with deltas. "gaussian":
+            squares of mu, for an (epsilon, delta) or mu. Default: "gaussian" for mu, else "concentrated".
+        other : Budget, optional
+            Under the Gaussian account: a part of the (epsilon, delta) for charges that have no mu, such as labels.
 
         Raises
         ------
@@ -130,7 +161,14 @@ class Ledger:
         path = _follow_links(path, new=True)
         check_amounts(budget)
         stated = None if conversion_delta is None else amount("conversion_delta", conversion_delta)
-        if stated is None and budget.kind == "approx":
+        if account is None:
+            account = "gaussian" if budget.kind == "gdp" else "concentrated"
+        mu_squared: Fraction | None = None
+        if account == "gaussian":
+            if budget.kind in ("gdp", "approx"):
+                curve = gaussian_part(budget, other)
+                mu_squared = (curve.gdp_within() if curve.kind == "approx" else curve).mu_squared
+        elif stated is None and budget.kind == "approx":
             stated = budget.delta / 2
         terms = LedgerTerms(
             name=name,
@@ -141,6 +179,9 @@ class Ledger:
             rows_per_person=rows_per_person,
             conversion_delta=stated,
             identity=new_identity(),
+            account=account,
+            mu_squared=mu_squared,
+            other=other,
         )
         write_new(path, terms)
         return cls(path, terms)
@@ -220,7 +261,7 @@ class Ledger:
         """Refuse what `charge` would refuse now, and charge nothing."""
         check_rights(self.path)
         with recover(self.path) as connection:
-            self._refuse(budget, self._charges(connection))
+            self.terms.refuse(budget, [entry.cost for entry in self._charges(connection)])
 
     def charge(self, budget: Budget, *, note: str = "", conditions: tuple[str, ...] = ()) -> int:
         """Charge a budget, on disk when this returns. Draw noise after it, never before.
@@ -253,7 +294,7 @@ class Ledger:
         with recover(self.path) as connection:
             # The lock comes first: what is read cannot change before it is written.
             connection.execute("BEGIN IMMEDIATE")
-            self._refuse(budget, self._charges(connection))
+            self.terms.refuse(budget, [entry.cost for entry in self._charges(connection)])
             now = datetime.now(UTC).isoformat(timespec="seconds")
             identity = new_identity()
             number = add(connection, now, budget, note, conditions, identity)
@@ -272,18 +313,23 @@ class Ledger:
             connection.execute("COMMIT")
 
     def spent(self) -> Budget:
-        """Return what all charges come to, saved or not, in the kind of the whole budget."""
-        return _readable(self.terms.total(entry.cost for entry in self.history()), math.ceil)
+        """Return what all charges come to, saved or not, in the kind of the whole budget.
+
+        Under the Gaussian account the sum of mu, without charges to the part for others; `to_dict` has those too.
+        """
+        costs = [entry.cost for entry in self.history()]
+        terms = self.terms
+        return _readable(terms.total(costs) if terms.account == "concentrated" else terms.parts(costs)[0], math.ceil)
 
     def remaining(self) -> Budget:
-        """Return what one more charge of the ledger's own kind may cost.
+        """Return what one more charge of the ledger's own kind may cost; under the Gaussian account of mu.
 
         Notes
         -----
         An (epsilon, delta) ledger with zCDP charges may have room for more rho than this pair suggests, because the
         conversion is concave in rho and its delta is counted once; `check` computes it exactly.
         """
-        return _readable(self.budget - self.terms.total(entry.cost for entry in self.history()), math.floor)
+        return _readable(self.terms.left(entry.cost for entry in self.history()), math.floor)
 
     def history(self) -> tuple[LedgerEntry, ...]:
         """Return every charge, oldest first."""
@@ -291,25 +337,33 @@ class Ledger:
             return self._charges(connection, TALLIED)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the terms and totals as plain values; conditions: under which charges were made, and how many."""
-        return self.terms.to_dict() | {
-            "spent": self.spent().to_dict(),
-            "remaining": self.remaining().to_dict(),
-            "conditions": _conditions(self.history()),
-        }
+        """Return the terms and totals as plain values; conditions: under which charges were made, and how many.
+
+        Under the Gaussian account of an (epsilon, delta): also what all charges come to at the ledger's delta, rounded
+        up, the (epsilon, delta) that one more release may ask for, rounded down, and the part for other charges.
+        """
+        terms, entries = self.terms, self.history()
+        costs = [entry.cost for entry in entries]
+        facts: dict[str, Any] = {"spent": self.spent().to_dict(), "remaining": self.remaining().to_dict()}
+        if terms.account == "gaussian" and terms.budget.kind == "approx":
+            more = largest_release(terms, costs)
+            facts["spent_in_all"] = _readable(terms.total(costs), math.ceil).to_dict()
+            facts["one_release"] = None if more is None else more.to_dict()
+            if terms.other is not None:
+                facts["other_spent"] = _readable(terms.parts(costs)[1], math.ceil).to_dict()
+        return terms.to_dict() | facts | {"conditions": _conditions(entries)}
 
     def describe(self) -> str:
         """Return the terms and the total, in words."""
         terms, entries = self.terms, self.history()
-        spent = terms.total(entry.cost for entry in entries)
+        costs = [entry.cost for entry in entries]
         rows = "1 row" if terms.rows_per_person == 1 else f"{terms.rows_per_person} rows"
         person = "" if terms.person is None else f", person key {terms.person!r}"
         lines = [
             f"ledger {terms.name!r}: {terms.unit}, {rows} each{person}, neighbours {terms.neighbours.value}",
             f"budget:    {terms.budget}",
-            f"spent:     {spent} in {len(entries)} charge(s)",
-            f"remaining: {terms.budget - spent}",
-            _RULES[terms.budget.kind],
+            f"spent:     {part_text(terms.total(costs), up=True)} in {len(entries)} charge(s)",
+            *_left_lines(terms, costs),
         ]
         if terms.conversion_delta is not None:
             lines.append(
@@ -330,38 +384,35 @@ class Ledger:
             entries = self.history()
         except DpgmError as error:
             return card(f"Ledger {clipped(self.name)}", [("file", clipped(self.path, 200)), ("not read", str(error))])
-        left = self.budget - self.terms.total(entry.cost for entry in entries)
-        facts = [("budget", str(self.budget)), ("spent", str(self.terms.total(entry.cost for entry in entries)))]
-        facts += [("left", str(left)), ("charges", f"{len(entries):,}"), ("protected", self.terms.unit)]
+        costs = [entry.cost for entry in entries]
+        facts = [("budget", str(self.budget)), ("spent", part_text(self.terms.total(costs), up=True))]
+        facts += [("left", part_text(self.terms.left(costs), up=False)), ("account", self.terms.account)]
+        facts += [("charges", f"{len(entries):,}"), ("protected", self.terms.unit)]
         facts += [("relation", self.terms.neighbours.value), ("remarks", " ".join(_remarks(self.terms, entries)))]
         rows = ((one.id, one.when, str(one.cost), one.status, one.note) for one in reversed(entries))
         header = ["charge", "when (UTC)", "cost", "status", "note"]
         return card(f"Ledger {clipped(self.name)}", facts, first(header, rows, len(entries)))
 
-    def _charges(
-        self, connection: sqlite3.Connection, versions: tuple[int, ...] = (VERSION,)
-    ) -> tuple[LedgerEntry, ...]:
+    def _charges(self, connection: sqlite3.Connection, versions: tuple[int, ...] = CHARGED) -> tuple[LedgerEntry, ...]:
         terms, entries = read(self.path, connection, versions)
         if terms != self.terms:
             raise ModelFileError(f"ledger {self.path} was replaced by another one since it was opened; open it again")
         return entries
 
-    def _refuse(self, budget: Budget, entries: tuple[LedgerEntry, ...]) -> None:
-        check_amounts(budget)
-        whole_budget = self.terms.budget
-        if budget.kind not in _TAKES[whole_budget.kind]:
-            raise BudgetError(
-                f"{budget} cannot be charged to ledger {self.name!r}, which holds {whole_budget}: that kind does not "
-                f"add up to it; spend a budget of kind {' or '.join(_TAKES[whole_budget.kind])}, or use another ledger"
-            )
-        costs = [entry.cost for entry in entries]
-        if not self.terms.total([*costs, budget]) <= whole_budget:
-            spent = self.terms.total(costs)
-            raise Overspent(
-                f"{budget} was asked of ledger {self.name!r}, but {spent} of {whole_budget} is spent and only "
-                f"{whole_budget - spent} is left; nothing was charged: ask for no more than is left, or learn "
-                "and sample from what was released before, which is free"
-            )
+
+def charged_budget(ledger: Ledger, budget: Budget, check: Callable[[Budget], None]) -> Budget:
+    """Return what a run of this budget spends: an (epsilon, delta) as the mu within it, where a ledger adds mu.
+
+    check: raises BudgetError for a mu that the run cannot spend; it is charged as an (epsilon, delta) then.
+    """
+    if ledger.terms.account != "gaussian" or budget.kind != "approx":
+        return budget
+    try:
+        within = budget.gdp_within()
+        check(within)
+    except BudgetError:
+        return budget
+    return within
 
 
 def _follow_links(path: str | Path, *, new: bool = False) -> Path:
@@ -379,6 +430,50 @@ def _follow_links(path: str | Path, *, new: bool = False) -> Path:
     except (OSError, ValueError):  # too long, a NUL
         pass
     raise ModelFileError(f"cannot use {str(path)!r:.200} as a ledger: {what}; name another file")
+
+
+def largest_release(terms: LedgerTerms, costs: Sequence[Budget]) -> Budget | None:
+    """Return the (epsilon, delta) that one more release may ask of a Gaussian account, at its own delta, rounded down.
+
+    None where nothing is left.
+    """
+    left, delta = terms.left(costs), gaussian_part(terms.budget, terms.other).delta
+    if left.is_zero:
+        return None
+    low, high = Fraction(0), _short(left.to_approx(delta).epsilon)
+    for _ in range(40):
+        middle = _short((low + high) / 2)
+        if not low < middle < high:
+            break
+        fits = Budget("approx", epsilon=middle, delta=delta).gdp_within() <= left
+        low, high = (middle, high) if fits else (low, middle)
+    return Budget("approx", epsilon=low, delta=delta) if low else None
+
+
+def _short(epsilon: Fraction) -> Fraction:
+    """Return a multiple of 1e-9 below."""
+    return Fraction(math.floor(epsilon * 10**9), 10**9)
+
+
+def _left_lines(terms: LedgerTerms, costs: Sequence[Budget]) -> list[str]:
+    """Return what is left, and how charges add up."""
+    left = part_text(terms.left(costs), up=False)
+    if terms.account == "concentrated":
+        return [f"remaining: {left}", _RULES[terms.budget.kind]]
+    spent, others = terms.parts(costs)
+    lines = [f"remaining: {left}", _GAUSSIAN_RULE]
+    if terms.budget.kind == "approx":
+        more = largest_release(terms, costs)
+        whole = Budget("gdp", mu_squared=terms.mu_squared or Fraction(0))
+        lines[0] += "" if more is None else f", or one release of {part_text(more, up=False)}"
+        lines.append(f"The charges of mu come to {part_text(spent, up=True)} of {part_text(whole, up=False)}.")
+    if terms.other is not None:
+        rest = part_text(terms.left(costs, "approx"), up=False)
+        lines.append(
+            f"Charges that have no mu, such as labels, come to {part_text(others, up=True)} of {terms.other}; {rest} "
+            "is left of that part."
+        )
+    return lines
 
 
 def _conditions(entries: tuple[LedgerEntry, ...]) -> dict[str, int]:
@@ -400,7 +495,10 @@ def _remarks(terms: LedgerTerms, entries: tuple[LedgerEntry, ...]) -> list[str]:
         )
     if PUBLIC_N in counted and terms.neighbours is Neighbours.ADD_REMOVE:
         # A ledger does not know what was released, so this is the bound for every kind of query.
-        total = terms.total(entry.cost for entry in entries)
+        costs = [entry.cost for entry in entries]
+        total = terms.total(costs)
+        if terms.account == "gaussian" and terms.parts(costs)[1].is_zero:
+            total = terms.parts(costs)[0]
         worth = grow_budget(total, change_factor(total.kind, 1, 1))
         lines.append(
             f"{PUBLIC_N}: no charge hides whether a person is in the data; between data sets of equal N that differ in "
@@ -424,5 +522,6 @@ def _readable(budget: Budget, rounded: Callable[[Fraction], int]) -> Budget:
             epsilon=Fraction(rounded(budget.epsilon * _GRID), _GRID),
             delta=Fraction(rounded(budget.delta * _GRID), _GRID),
             rho=Fraction(rounded(budget.rho * _GRID), _GRID),
+            mu_squared=Fraction(rounded(budget.mu_squared * _GRID), _GRID),
         )
     return budget

@@ -1,4 +1,4 @@
-"""The ledger's file: entries, locks, schema, migration and recovery."""
+"""The ledger's file: locks, schema, migration and recovery."""
 
 from __future__ import annotations
 
@@ -13,33 +13,26 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
-from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
 
-from attrs import evolve, frozen
+from attrs import evolve
 
-from dpgm_core._util.exact_numbers import amount, decimal_text, whole
 from dpgm_core._util.files import make_folder, sync_folder
-from dpgm_core.errors import BudgetError, DpgmError, ModelFileError, brief, clipped
-from dpgm_core.privacy.budget import Budget, compose_budgets
-from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.errors import BudgetError, DpgmError, ModelFileError
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.ledger_terms import NOT_RECORDED, LedgerEntry, LedgerTerms, check_conditions
 
 __all__ = [
+    "CHARGED",
     "CONDITIONS",
+    "GAUSSIAN_VERSION",
     "IDENTITY",
-    "LedgerEntry",
-    "LedgerStatus",
-    "LedgerTerms",
-    "NOT_RECORDED",
     "SCHEMA",
     "TALLIED",
     "VERSION",
     "add",
     "bring_up_to_date",
     "busy_error",
-    "check_amounts",
-    "check_conditions",
     "check_rights",
     "connect",
     "digest",
@@ -48,183 +41,8 @@ __all__ = [
     "read",
     "recover",
     "rows",
-    "text_line",
     "write_new",
 ]
-
-LedgerStatus: TypeAlias = Literal["charged", "released"]
-
-#: Conditions of charges that were made before ledgers recorded them; "none" would be a promise.
-NOT_RECORDED = "not recorded before schema 2"
-
-_TEXT_LIMIT = 200
-_MAX_CONDITIONS = 10
-_PART_LIMIT = 1 << 1328  # 400 digits, what Budget.parse reads back
-
-
-@frozen(kw_only=True)
-class LedgerTerms:
-    """The terms that a ledger is created with and keeps for its life.
-
-    Parameters
-    ----------
-    name : str
-        The owner's name of the data set.
-    budget : Budget
-        All that may ever be spent.
-    neighbours : Neighbours
-        The neighbouring relation of all releases.
-    unit, person, rows_per_person
-        The protected unit, as in `Terms`.
-    conversion_delta : Fraction or None
-        For (epsilon, delta) only: the delta at which zCDP charges are converted.
-    identity : str, optional
-        Random hexadecimal digits that are also in the files that the ledger paid for; None only while a file of an
-        older schema is read.
-
-    Raises
-    ------
-    BudgetError
-        For terms that do not go together.
-    """
-
-    name: str
-    budget: Budget
-    neighbours: Neighbours
-    unit: str
-    person: str | None
-    rows_per_person: int
-    conversion_delta: Fraction | None
-    identity: str | None = None
-
-    def __attrs_post_init__(self) -> None:
-        text_line("the name of a ledger", self.name)
-        text_line("the unit of a ledger", self.unit)
-        if self.person is not None:
-            text_line("the person key of a ledger", self.person)
-        if self.identity is not None:
-            text_line("the identity of a ledger", self.identity)
-        whole("rows_per_person", self.rows_per_person, least=1)
-        check_amounts(self.budget)
-        if (self.budget.kind == "approx") is not isinstance(self.conversion_delta, Fraction):
-            raise BudgetError(f"conversion_delta belongs to an (epsilon, delta) ledger; this one holds {self.budget}")
-        if self.conversion_delta is not None and not 0 < self.conversion_delta <= self.budget.delta:
-            raise BudgetError(
-                f"conversion_delta must be above 0 and at most the delta of {self.budget}; "
-                f"got {decimal_text(self.conversion_delta)}"
-            )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, amounts as exact texts."""
-        delta = self.conversion_delta
-        return {
-            "name": self.name,
-            "budget": self.budget.to_dict(),
-            "neighbours": self.neighbours.value,
-            "unit": self.unit,
-            "person": self.person,
-            "rows_per_person": self.rows_per_person,
-            "conversion_delta": None if delta is None else str(delta),
-        } | ({} if self.identity is None else {"identity": self.identity})
-
-    @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> LedgerTerms:
-        """Return the terms that `to_dict` wrote."""
-        delta = plain["conversion_delta"]
-        return cls(
-            **plain
-            | {
-                "budget": Budget.parse(plain["budget"]),
-                "neighbours": Neighbours.of(plain["neighbours"]),
-                "conversion_delta": None if delta is None else amount("conversion_delta", delta),
-            }
-        )
-
-    def total(self, costs: Iterable[Budget]) -> Budget:
-        """Return what these charges come to, in the kind of the whole budget."""
-        costs = list(costs)
-        if self.budget.kind == "zcdp":
-            return Budget("zcdp", rho=sum((cost.to_zcdp().rho for cost in costs), Fraction(0)))
-        if self.budget.kind == "pure":
-            return Budget("pure", epsilon=sum((cost.epsilon for cost in costs), Fraction(0)))
-        return compose_budgets([Budget.zero("approx"), Budget.zero("pure"), *costs], self.conversion_delta)
-
-
-@frozen(kw_only=True)
-class LedgerEntry:
-    """One charge of a ledger.
-
-    Parameters
-    ----------
-    id : int
-        Its number, from 1.
-    when : str
-        The time of the charge, UTC.
-    cost : Budget
-        What was charged.
-    note : str
-        The owner's text.
-    conditions : tuple of str
-        Under which alone the guarantee holds, such as "conditional on public N"; () for a guarantee without conditions.
-        A charge that was made before ledgers recorded them has ("not recorded before schema 2",).
-    status : {"charged", "released"}
-        "released" once the release was saved.
-    identity : str, optional
-        Random hexadecimal digits that the files paid for by this charge carry too; None for a charge made before schema
-        3.
-    """
-
-    id: int
-    when: str
-    cost: Budget
-    note: str
-    conditions: tuple[str, ...]
-    status: LedgerStatus
-    identity: str | None = None
-
-    def __repr__(self) -> str:
-        return brief("LedgerEntry", f"{self.id}", self.when, str(self.cost), self.status, clipped(self.note, 80))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, amounts as exact texts."""
-        return {
-            "id": self.id,
-            "when": self.when,
-            "cost": self.cost.to_dict(),
-            "note": self.note,
-            "conditions": list(self.conditions),
-            "status": self.status,
-            "identity": self.identity,
-        }
-
-
-def text_line(what: str, value: object, *, empty: bool = False) -> None:
-    """Refuse what is not one short line of text."""
-    if (
-        not isinstance(value, str)
-        or not value.isprintable()
-        or len(value) > _TEXT_LIMIT
-        or not (value.strip() or empty)
-    ):
-        raise BudgetError(f"{what} must be one line of text of up to {_TEXT_LIMIT} characters")
-
-
-def check_amounts(budget: object) -> None:
-    """Refuse what no ledger can hold, charge or read back."""
-    if not isinstance(budget, Budget) or budget.is_zero:
-        raise BudgetError(f"a ledger needs a positive Budget, such as Budget.pure(0.5); got {budget}")
-    for part in (budget.epsilon, budget.delta, budget.rho):
-        if max(part.as_integer_ratio()) >= _PART_LIMIT:
-            raise BudgetError("a ledger takes amounts whose numerator and denominator have at most 400 digits")
-
-
-def check_conditions(conditions: object) -> None:
-    """Refuse what is not a tuple of a few short texts."""
-    if not isinstance(conditions, tuple) or len(conditions) > _MAX_CONDITIONS:
-        raise BudgetError(f"the conditions of a charge must be a tuple of at most {_MAX_CONDITIONS} texts")
-    for condition in conditions:
-        text_line("a condition of a charge", condition)
-
 
 # --------------------------------------------------------------------------------------------------
 # Connections whose commits survive a power cut
@@ -363,8 +181,11 @@ def unwritable_error(path: Path) -> BudgetError:
 
 APPLICATION = 0x6470676D  # "dpgm"
 VERSION = 3
-#: Schemas with a tally.
-TALLIED = (2, VERSION)
+#: The same tables, and the terms say that the account is Gaussian, which an older dpgm would take for damage.
+GAUSSIAN_VERSION = 4
+#: Schemas that are charged, and those with a tally.
+CHARGED = (VERSION, GAUSSIAN_VERSION)
+TALLIED = (2, *CHARGED)
 JOURNAL = "delete"
 
 #: The columns that schemas 2 and 3 added; the statements read as SQLite keeps them, and as it extends older ones.
@@ -383,10 +204,14 @@ _SCHEMAS = {
     1: {"terms": SCHEMA["terms"], "charges": _CHARGES_2.replace(f", {CONDITIONS}", "")},
     2: SCHEMA | {"charges": _CHARGES_2},
     VERSION: SCHEMA,
+    GAUSSIAN_VERSION: SCHEMA,
 }
 
 # What the digest covers of a charge: all but whether its release was saved, which changes and is no amount.
-_CHARGE = {2: "id, charged_at, cost, note, conditions", VERSION: "id, charged_at, cost, note, conditions, identity"}
+_CHARGE = {
+    2: "id, charged_at, cost, note, conditions",
+    **dict.fromkeys(CHARGED, "id, charged_at, cost, note, conditions, identity"),
+}
 _MAX_NAME_BYTES = 255  # of a file, on every file system in use
 
 
@@ -397,15 +222,15 @@ def read_schema(path: Path, connection: sqlite3.Connection) -> int:
     )
     if application != APPLICATION:
         raise ModelFileError(f"{path} is not a dpgm ledger")
-    if not 1 <= version <= VERSION:
+    if not 1 <= version <= GAUSSIAN_VERSION:
         raise ModelFileError(
-            f"ledger {path} has schema {version}, this dpgm knows {VERSION}; use the dpgm that wrote it"
+            f"ledger {path} has schema {version}, this dpgm knows {GAUSSIAN_VERSION}; use the dpgm that wrote it"
         )
     return int(version)
 
 
 def read(
-    path: Path, connection: sqlite3.Connection, versions: tuple[int, ...] = (VERSION,)
+    path: Path, connection: sqlite3.Connection, versions: tuple[int, ...] = CHARGED
 ) -> tuple[LedgerTerms, tuple[LedgerEntry, ...]]:
     """Return terms and charges, from one consistent snapshot; ModelFileError for what this module did not write.
 
@@ -453,7 +278,8 @@ def rows(path: Path, connection: sqlite3.Connection, version: int) -> tuple[Ledg
         sound = [entry.id for entry in entries] == list(range(1, len(entries) + 1))
         sound = sound and all(entry.status in ("charged", "released") for entry in entries)
         sound = sound and (terms.identity is not None) is (version >= 3)
-        sound = sound and terms.total(entry.cost for entry in entries) <= terms.budget
+        sound = sound and (terms.account == "gaussian") is (version == GAUSSIAN_VERSION)
+        sound = sound and terms.fits([entry.cost for entry in entries])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, BudgetError):
         sound = False
     # A file that was copied in the middle of a charge may read well and still be no sound tree to write into.
@@ -507,7 +333,8 @@ def write_new(path: Path, terms: LedgerTerms) -> None:
             connection.execute(f"PRAGMA journal_mode = {JOURNAL}")
             connection.execute("BEGIN IMMEDIATE")
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
+            version = GAUSSIAN_VERSION if terms.account == "gaussian" else VERSION
+            connection.execute(f"PRAGMA user_version = {version}")
             for statement in SCHEMA.values():
                 connection.execute(statement)
             connection.execute("INSERT INTO terms VALUES (?)", (json.dumps(terms.to_dict()),))
@@ -681,11 +508,11 @@ def _refuse_strays(path: Path) -> None:
 def _extend(path: Path) -> None:
     with recover(path) as connection:
         version = read_schema(path, connection)
-        if version == VERSION or (version in TALLIED and not has_rights(path)):
+        if version in CHARGED or (version in TALLIED and not has_rights(path)):
             return  # a file in an archive is read as it is, and not charged
         connection.execute("BEGIN IMMEDIATE")
         version = read_schema(path, connection)
-        if version == VERSION:
+        if version in CHARGED:
             return  # somebody else did while this process waited
         if version in TALLIED:
             terms, entries = read(path, connection, TALLIED)

@@ -22,7 +22,8 @@ from dpgm_core.components.registry import default_registry
 from dpgm_core.errors import BudgetError, IncompatiblePlugin, InferenceError, OptionError
 from dpgm_core.privacy.budget import Budget, BudgetKind, PrivacyEvent
 from dpgm_core.privacy.dominating_pairs import laplace_delta, truncated_delta
-from dpgm_core.privacy.gaussian import Part, analytic_delta, discrete_delta
+from dpgm_core.privacy.gaussian import Part, analytic_delta, discrete_delta, gaussian_mu_squared, moved_cells
+from dpgm_core.privacy.gdp import MOVED_CELLS
 from dpgm_core.privacy.joint_gaussian import normal_parts_delta, together_delta
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.tabulated import (
@@ -261,8 +262,10 @@ def residuals(values: FloatArray) -> FloatArray:
 # bounds it: of which kind, how wide), its variance and its support. Core computes the least cost again, from the
 # event's kind and scale and from the sensitivity, which nobody types in:
 #
-# * Laplace kinds: epsilon = L1 / scale; rho = epsilon^2 / 2; an (epsilon', delta) as in `laplace_delta`.
-# * Gaussian kinds: rho = L2^2 / (2 scale^2); delta as in `discrete_delta` and `analytic_delta`; no pure epsilon at all.
+# * Laplace kinds: epsilon = L1 / scale; rho = epsilon^2 / 2; mu^2 = (pi / 2) epsilon^2; an (epsilon', delta) as in
+#   `laplace_delta`.
+# * Gaussian kinds: rho = L2^2 / (2 scale^2); mu^2 as in `gaussian_mu_squared`, of textbook noise L2^2 / scale^2; delta
+#   as in `discrete_delta` and `analytic_delta`; no pure epsilon at all.
 # * truncated Laplace: delta as in `truncated_delta`; neither pure epsilon nor zCDP.
 # * tabulated: core's own noise of the distribution that the event holds; see `dpgm_core.privacy.tabulated`.
 # * Gaussian noises of several widths, drawn together: delta as in `together_delta`, or `normal_parts_delta` (textbook).
@@ -390,15 +393,23 @@ def event_of(noise: Noise) -> PrivacyEvent:
 
 
 def _least_budget(kind: BudgetKind, event: PrivacyEvent, sensitivity: Sensitivity) -> Budget | None:
-    """Return the exact pure epsilon or rho of the event; None where it has none."""
+    """Return the exact pure epsilon, rho or mu of the event; None where it has none."""
     scale = Fraction(event.scale)
     if event.distribution is not None:
         return tabulated_cost(event.distribution, sensitivity, kind)
     if event.kind == _TRUNCATED:
         return None
     if event.kind in _GAUSSIAN:
-        return None if kind == "pure" else Budget.zcdp(sensitivity.l2_squared / (2 * scale**2))
+        if kind != "gdp":
+            return None if kind == "pure" else Budget.zcdp(sensitivity.l2_squared / (2 * scale**2))
+        if moved_cells(sensitivity) > MOVED_CELLS:
+            return None
+        exact = event.kind == "discrete-gaussian"
+        price = gaussian_mu_squared(scale**2, sensitivity.l2_squared) if exact else sensitivity.l2_squared / scale**2
+        return Budget("gdp", mu_squared=price)
     pure = Budget.pure(sensitivity.l1 / scale)
+    if kind == "gdp":
+        return pure.to_gdp()
     return pure if kind == "pure" else pure.to_zcdp()
 
 

@@ -20,7 +20,7 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.mechanism import Mechanism, Noise, event_of
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 
-__all__ = ["round_noise"]
+__all__ = ["check_rounds_budget", "round_noise"]
 
 # log2 of the rhos among which noise is sought.
 _MIN_LOG2_RHO, _MAX_LOG2_RHO = -40, 40
@@ -40,10 +40,11 @@ def round_noise(
 
     budget: of all rounds together. sensitivity, presence: see `compose`. Pure: rounds add, each amplified by the rate.
     zCDP: rhos add, without amplification (a mixture of rho-zCDP releases is rho-zCDP). (epsilon, delta): by bisection
-    with `Accountant`. Raises BudgetError when no noise of this mechanism can do it.
+    with `Accountant`. Raises BudgetError for mu, and when no noise of this mechanism can do it.
     """
     rate = sampling_probability(sampling_rate)
     whole("the number of rounds", rounds, least=1, most=MAX_ROUNDS)
+    check_rounds_budget(budget)
     if budget.kind == "zcdp":
         each = budget * Fraction(1, rounds)
         return mechanism.noise(sensitivity, each), each
@@ -57,6 +58,12 @@ def round_noise(
             each = Budget.pure(_replaced_epsilon(each.epsilon, rate, there.l1 / max(1, sensitivity.l1)))
         return mechanism.noise(sensitivity, each), each
     return _bisect_epsilon(mechanism, sensitivity, budget, rounds, rate, neighbours, presence)
+
+
+def check_rounds_budget(budget: Budget) -> None:
+    """Refuse, with BudgetError, mu: a subsample has no mu that is less than that of all records."""
+    if budget.kind == "gdp":
+        raise BudgetError(f"{budget} has no account for rounds of subsamples; ask for (epsilon, delta), rho or epsilon")
 
 
 def _bisect_epsilon(

@@ -26,11 +26,13 @@ For let p = P(A) and q = Q(A); then logit p - logit q <= e, and d Phi^-1(p) / d 
 sqrt(2 pi) / 4, because (2 Phi(x) - 1)^2 >= 1 - exp(-x^2 / 2): the square |x_1|, |x_2| <= x holds the disk of radius x.
 So mu <= e sqrt(2 pi) / 4. With rho = e^2 / 8 that is pi rho; independent choices add, so a descent costs pi rho too
 (`dpgm_core.privacy.descent` bounds the sum of e_c^2 by 8 rho). That rho's own 2 rho would do is false.
+
+A session under mu is part of what adds squares of mu, as a ledger does: there planned choices cost pi rho each too, and
+these and B are at most mu^2.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -40,13 +42,8 @@ from attrs import field, frozen
 from dpgm_core._util.exact_numbers import Amount, amount, whole
 from dpgm_core.errors import BudgetError, Overspent
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.gaussian import (
-    DRAWN_APART,
-    concentrated_delta,
-    gaussian_mu_squared,
-    gaussian_variance,
-    moved_cells,
-)
+from dpgm_core.privacy.gaussian import concentrated_delta, gaussian_mu_squared, gaussian_variance, moved_cells
+from dpgm_core.privacy.gdp import APART, MOVED_CELLS, PURE_MU_SQUARED, ROOM, drawn_cells
 from dpgm_core.privacy.joint_gaussian import largest_rho, planned_delta
 from dpgm_core.privacy.mechanism import Calibration, Mechanism, Noise, event_of
 from dpgm_core.privacy.sensitivity import Sensitivity
@@ -65,10 +62,7 @@ __all__ = [
 PlannedChoices: TypeAlias = tuple[tuple[int, Fraction], ...]
 
 #: pi, rounded up.
-_PI = Fraction(355, 113)
-#: Of delta, what is kept for the difference between drawn noise and what its price is proven for; and what is kept so
-#: that a machine whose doubles differ in their last digits accepts the account too.
-_APART, _ROOM = Fraction(1, 10**6), Fraction(1, 10**6)
+_PI = 2 * PURE_MU_SQUARED
 #: Cells that one person may move in a whole session at least.
 _MIN_CELLS = 2**40
 #: Up to this rho no step can have noise that is too narrow to have a price: 1 / (2 rho) + 1/11 is at least 1/4.
@@ -126,10 +120,14 @@ class SessionAccount:
         return planned_delta(_by_range(self.choices), self.mu_squared, epsilon)
 
     def check(self, spent: Budget) -> None:
-        """Refuse, with BudgetError, an account that an (epsilon, delta) does not cover."""
-        if spent.kind != "approx" or _cells(spent) < _MIN_CELLS:
+        """Refuse, with BudgetError, an account that an (epsilon, delta), or mu, does not cover."""
+        if spent.kind == "gdp":
+            if self.mu_squared + _PI * _sum(self.choices) > spent.mu_squared:
+                raise BudgetError(f"{spent} does not cover its account of {self.budget}")
+            return
+        if spent.kind != "approx" or drawn_cells(spent.epsilon, spent.delta) < _MIN_CELLS:
             raise BudgetError(f"an exact Gaussian account goes with an (epsilon, delta), and {spent} is none for it")
-        if not Fraction(self.delta(spent.epsilon)) <= spent.delta * (1 - _APART):
+        if not Fraction(self.delta(spent.epsilon)) <= spent.delta * (1 - APART):
             raise BudgetError(f"{spent} does not cover its account of {self.budget}")
 
     def to_dict(self) -> dict[str, Any]:
@@ -154,7 +152,7 @@ class SessionAccount:
 class SessionSpending:
     """The filter of one session: what is left of its account. A step that does not fit is refused, with Overspent.
 
-    spent: the (epsilon, delta) that the account is for.
+    spent: the (epsilon, delta), or mu, that the account is for.
 
     >>> account = SessionAccount(mu_squared=Fraction(1), choices=((1, Fraction(1, 8)),))
     >>> spending = SessionSpending(account, Budget.approx(4, "1e-3"))
@@ -166,7 +164,7 @@ class SessionSpending:
     def __init__(self, account: SessionAccount, spent: Budget) -> None:
         self.mu_squared = account.mu_squared
         self._free = sorted(rho for count, rho in account.choices for _ in range(count))
-        self._cells = _cells(spent)
+        self._cells = MOVED_CELLS if spent.kind == "gdp" else drawn_cells(spent.epsilon, spent.delta)
 
     @property
     def choices(self) -> tuple[Fraction, ...]:
@@ -234,7 +232,7 @@ class SessionSpending:
 
 
 def start_spending(account: SessionAccount, spent: Budget) -> SessionSpending:
-    """Return the filter of a session that an (epsilon, delta) pays for; BudgetError where that is too little."""
+    """Return the filter of a session that an (epsilon, delta), or mu, pays for; BudgetError for too little of it."""
     account.check(spent)
     return SessionSpending(account, spent)
 
@@ -257,14 +255,17 @@ def _check_discrete(noise: Noise) -> None:
 def exact_rho(whole: Budget, fixed: PlannedChoices, parts: Sequence[tuple[int, Fraction]]) -> Fraction | str:
     """Return about the largest rho that a session may plan with under its exact account; or why it has none, in words.
 
-    whole: (epsilon, delta) of the session. fixed: choices of a fixed rho, as for private bins. parts: so many choices,
-    and the part of the rest that each has.
+    whole: (epsilon, delta) of the session, or its mu. fixed: choices of a fixed rho, as for private bins. parts: so
+    many choices, and the part of the rest that each has.
     """
-    concentrated = whole.zcdp_within().rho
     taken, together = _sum(fixed), _sum(parts)
     if not together < 1:
         return "all of it is planned for choices"
-    if _cells(whole) < _MIN_CELLS:
+    if whole.kind == "gdp":
+        rest = (whole.mu_squared - _PI * taken) / (2 * (1 - together) + _PI * together)
+        return taken + rest if rest > 0 else "its private bins cost all of it"
+    concentrated = whole.zcdp_within().rho
+    if drawn_cells(whole.epsilon, whole.delta) < _MIN_CELLS:
         return "its delta is too small for the exact Gaussian curve"
     if sum(count for count, _ in (*fixed, *parts)) > _MAX_CHOICES or len({*fixed, *parts}) > _MAX_RANGES:
         return f"more than {_MAX_CHOICES} choices are planned, or more than {_MAX_RANGES} ranges of them"
@@ -278,7 +279,7 @@ def exact_rho(whole: Budget, fixed: PlannedChoices, parts: Sequence[tuple[int, F
             return concentrated_delta(of[0], epsilon)
         return planned_delta(_by_range(of[2]), of[1], epsilon)
 
-    rho = largest_rho(delta, account, whole.epsilon, whole.delta * (1 - _APART - _ROOM))
+    rho = largest_rho(delta, account, whole.epsilon, whole.delta * (1 - APART - ROOM))
     if rho < concentrated * _MIN_GAIN:
         return "so much is planned for choices that the conversion of zCDP allows more"
     if rho > _MAX_RHO:
@@ -293,7 +294,7 @@ def settle_account(
 
     planned: the choices of a session of this rho, without those `fixed`; None where they are not known.
     """
-    first = whole.zcdp_within().rho
+    first = (whole.to_zcdp() if whole.kind == "gdp" else whole.zcdp_within()).rho
     choices, taken = planned(first), _sum(fixed)
     if choices is None:
         return "its choices are not planned"
@@ -321,12 +322,3 @@ def _by_range(choices: PlannedChoices) -> dict[Fraction, int]:
 
 def _sum(choices: Iterable[tuple[int, Fraction]]) -> Fraction:
     return sum((count * one for count, one in choices), Fraction(0))
-
-
-def _cells(spent: Budget) -> int:
-    """Return how many moved cells `_APART` of delta pays for: (1 + e^epsilon) C DRAWN_APART is at most that."""
-    if spent.epsilon > 700:
-        return 0
-    return math.floor(
-        spent.delta * _APART / (Fraction(1 + math.exp(spent.epsilon) * (1 + 1e-9)) * Fraction(DRAWN_APART))
-    )

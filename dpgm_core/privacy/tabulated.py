@@ -20,6 +20,7 @@ from dpgm_core._util.randomness import Randomness
 from dpgm_core.errors import BudgetError, InferenceError
 from dpgm_core.privacy.budget import MAX_WEIGHTS, Budget, BudgetKind, NoiseDistribution, PrivacyEvent
 from dpgm_core.privacy.gaussian import normal_delta
+from dpgm_core.privacy.gdp import PURE_MU_SQUARED
 from dpgm_core.privacy.samplers import Words, uniform_below
 from dpgm_core.privacy.sensitivity import Sensitivity
 
@@ -65,6 +66,8 @@ _CONCAVE_ROOM = 2e-9
 _PEAK_BITS, _LAST_BITS = 61, 34
 _CLAMP_BITS = 60
 _ONE = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
+# The tail of a table that ends early falls by a factor of e over so many records at most, so that counts hold it.
+_MAX_TAIL = 2.0**29
 # Scales are sought among these, records.
 _MIN_SCALE, _MAX_SCALE = 2.0**-20, 2.0**31
 
@@ -167,7 +170,7 @@ def _checked(residual: FloatArray) -> FloatArray:
 
 
 def tabulated_cost(distribution: NoiseDistribution, sensitivity: Sensitivity, kind: BudgetKind) -> Budget:
-    """Return what one release with this noise costs, rounded up: pure epsilon, or rho.
+    """Return what one release with this noise costs, rounded up: pure epsilon, rho or mu.
 
     Parameters
     ----------
@@ -175,7 +178,7 @@ def tabulated_cost(distribution: NoiseDistribution, sensitivity: Sensitivity, ki
         Of the noise of each cell.
     sensitivity : Sensitivity
         What one person can change.
-    kind : {"pure", "zcdp"}
+    kind : {"pure", "zcdp", "gdp"}
         Of the budget. What an (epsilon, delta) costs is `tabulated_delta`.
 
     Examples
@@ -192,6 +195,8 @@ def tabulated_cost(distribution: NoiseDistribution, sensitivity: Sensitivity, ki
     epsilon = _pure_epsilon(distribution, sensitivity)
     if kind == "pure":
         return Budget.pure(epsilon)
+    if kind == "gdp":
+        return Budget("gdp", mu_squared=min(_mu_squared(distribution, sensitivity), PURE_MU_SQUARED * epsilon**2))
     return Budget.zcdp(min(_mu_squared(distribution, sensitivity), epsilon**2) / 2)
 
 
@@ -329,11 +334,13 @@ def calibrate_tabulated(
     Raises
     ------
     BudgetError
-        For what is no sensitivity or positive budget, and where 2**16 weights do not hold the noise.
+        For what is no sensitivity or positive budget, and for noise wider than 2**29 records, or than 2**16 weights
+        hold where it is not log-concave.
 
     Notes
     -----
-    The table ends where weights fall below 2^-27 of the largest; smaller ones, rounded, would bend. From there on the
+    The table ends where weights fall below 2^-27 of the largest, as smaller ones, rounded, would bend; that of wide
+    log-concave noise after 2**16 weights, so that its tail is heavier than the family's. From there on the
     tail falls as the last weight does, or, where the distribution is not log-concave, no steeper than the table over
     several records.
 
@@ -366,7 +373,7 @@ def calibrate_tabulated(
         except _TooWide:
             raise BudgetError(
                 f"{budget} at L1 sensitivity {sensitivity.l1}, L2 {sensitivity.l2:.6g} needs tabulated noise wider "
-                "than 2**16 weights hold; use a larger budget, fewer cliques or fewer rows per person"
+                "than 2**16 weights hold, or 2**29 records; use a larger budget, fewer cliques or fewer rows per person"
             ) from None
 
     low = high = 1.0
@@ -402,7 +409,11 @@ def _tabulate(family: Callable[[FloatArray, float], FloatArray], scale: float) -
         if logs[0] < cut:
             raise BudgetError("a family of noise must give the value 0 a weight near the largest")
         if not end and length == MAX_WEIGHTS:
-            raise _TooWide
+            slopes = np.diff(logs)
+            falls = slopes[0] <= 0 and (np.diff(slopes) <= _CONCAVE_ROOM).all()
+            if not falls or slopes[-1] > -1 / _MAX_TAIL:
+                raise _TooWide
+            end = length
         length = min(4 * length, MAX_WEIGHTS)
     weights = tuple(int(one) for one in np.exp(logs[:end]) * 2.0**_PEAK_BITS)
     kept = np.log(weights)

@@ -261,7 +261,7 @@ class Terms:
         Examples
         --------
         >>> Terms(neighbours="add-remove", total="public").condition
-        'CONDITIONAL ON PUBLIC N (it does not hide whether ...at most 2 epsilon, 4 rho or (2 epsilon, (1 + ...'
+        'CONDITIONAL ON PUBLIC N (it does not hide whether ...at most 2 epsilon, 4 rho, 4 mu^2 or (2 epsilon, ...'
         """
         return self.condition_for({kind: change_factor(kind, 1, 1) for kind in (*_UNITS, _STEPWISE)})
 
@@ -377,7 +377,7 @@ class Terms:
 
         Parameters
         ----------
-        kind : {"pure", "zcdp"}
+        kind : {"pure", "zcdp", "gdp"}
             The kind of the cost.
         structures : iterable of Structure
             The tables that share a noise, for each noise.
@@ -455,16 +455,19 @@ def charge_conditions(terms: Terms, *, unsafe: str | None, private: bool) -> tup
 # * (e^epsilon - 1 + 2 delta) / (e^epsilon + 1) under (epsilon, delta) (Kairouz, Oh, Viswanath 2015), so that the guess
 #   is right with at most (e^epsilon + delta) / (e^epsilon + 1); delta = 0 is the pure case;
 # * sqrt(rho / 2) and sqrt(1 - e^-rho) under rho-zCDP: KL(P || Q) <= rho, as the Renyi divergences of order above 1 are
-#   at most that times the order and KL is their limit; then Pinsker's inequality, and Bretagnolle and Huber's.
+#   at most that times the order and KL is their limit; then Pinsker's inequality, and Bretagnolle and Huber's;
+# * 2 Phi(mu / 2) - 1 under mu-GDP, as of two normal numbers mu apart (Dong, Roth, Su 2022, Definition 2.6).
 #
 # A larger change than between neighbours. Let the rows of one person be added a times and taken away b times; they may
 # be other rows each time. An exchange under add-remove is (1, 1), a group of k units (k, 0), and docs/proofs.md has the
 # changes of rows without a key. Each step is one between neighbours, so a + b of them cost epsilons times k = a + b and
 # deltas times sum of e^(i epsilon), i < k (Dwork and Roth 2014, Theorem 2.2 and its proof), and rho times k^2 (Bun and
-# Steinke 2016, Proposition 1.9). Of noisy tables alone the rho is a^2 + b^2 times as large: vectors u and v of entries
+# Steinke 2016, Proposition 1.9), and mu times k (Dong, Roth, Su 2022, Theorem 2.14). Of noisy tables alone the rho and
+# the mu^2 are a^2 + b^2 times as large: vectors u and v of entries
 # that are not negative have |u - v|^2 <= |u|^2 + |v|^2, and the rho of noise grows with the squared L2 norm of a shift:
 # it is that over 2 scale^2 for Gaussian noise, and at most that for Laplace noise, which is charged as L1^2 / (2
-# scale^2), no less. Under replace-one a step is (1, 1) itself, and the factors are divided by its own.
+# scale^2), no less; so does its mu^2. Under replace-one a step is (1, 1) itself, and the factors are divided by its
+# own.
 
 #: Beyond this e^epsilon is beyond all experience, and of a double.
 _MAX_EPSILON = 700.0
@@ -473,7 +476,7 @@ _MAX_EPSILON = 700.0
 def odds_factor(budget: Budget) -> float | None:
     """Return e^epsilon: by what factor the odds of any conclusion about one unit can change at most; inf beyond e^700.
 
-    None for budgets that bound no such factor for every outcome: rho, and epsilon with a delta.
+    None for budgets that bound no such factor for every outcome: rho, mu, and epsilon with a delta.
 
     >>> odds_factor(Budget.pure(1)), odds_factor(Budget.zcdp(1))
     (2.7182818284590455, None)
@@ -488,12 +491,15 @@ def best_guess(budget: Budget) -> float:
 
     Of two that are equally likely beforehand, so that 0.5 is a coin's. The module has the proof.
 
-    >>> [round(best_guess(b), 4) for b in (Budget.pure(1), Budget.approx(1, "0.01"), Budget.zcdp("0.02"))]
-    [0.7311, 0.7337, 0.55]
+    >>> budgets = (Budget.pure(1), Budget.approx(1, "0.01"), Budget.zcdp("0.02"), Budget.gdp("0.2"))
+    >>> [round(best_guess(one), 4) for one in budgets]
+    [0.7311, 0.7337, 0.55, 0.5398]
     """
     if budget.kind == "zcdp":
         rho = float(budget.rho)
         probability = (1 + min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))) / 2
+    elif budget.kind == "gdp":
+        probability = math.erfc(-math.sqrt(budget.mu_squared / 8)) / 2
     else:
         wrong = math.exp(-min(float(budget.epsilon), _MAX_EPSILON))  # 1 / e^epsilon
         probability = (1 + float(budget.delta) * wrong) / (1 + wrong)
@@ -501,7 +507,11 @@ def best_guess(budget: Budget) -> float:
 
 
 #: Of the kinds of budget that are one number: its unit, and whether it grows with the square of a shift.
-_UNITS: Mapping[BudgetKind, tuple[str, bool]] = {"pure": ("epsilon", False), "zcdp": ("rho", True)}
+_UNITS: Mapping[BudgetKind, tuple[str, bool]] = {
+    "pure": ("epsilon", False),
+    "zcdp": ("rho", True),
+    "gdp": ("mu^2", True),
+}
 #: The kind that grows step by step between neighbours.
 _STEPWISE: BudgetKind = "approx"
 
@@ -518,7 +528,7 @@ def change_factor(
 
     Parameters
     ----------
-    kind : {"pure", "zcdp", "approx"}
+    kind : {"pure", "zcdp", "approx", "gdp"}
         The kind of the loss; of "approx" the number of steps between neighbours.
     added, removed : int
         How many times the rows of one person are added and taken away: (1, 1) is an exchange, (k, 0) a group of k.
@@ -570,22 +580,26 @@ def grow_budget(budget: Budget, factor: Fraction) -> Budget | None:
 
 
 def grow_text(kind: BudgetKind, factor: Fraction | str) -> str:
-    """Return in words what `grow_budget` computes, in terms of the epsilon, rho or (epsilon, delta) of a guarantee.
+    """Return in words what `grow_budget` computes, in terms of the epsilon, rho, mu or (epsilon, delta) of a guarantee.
 
     Parameters
     ----------
-    kind : {"pure", "zcdp", "approx"}
+    kind : {"pure", "zcdp", "approx", "gdp"}
         The kind of the budget.
     factor : Fraction or str
         The factor; a letter, such as "r", stands for a group of so many units.
 
     Examples
     --------
-    >>> grow_text("zcdp", Fraction(8, 3)), grow_text("zcdp", "r"), grow_text("approx", Fraction(2))
-    ('8/3 rho', 'r^2 rho', '(2 epsilon, (1 + e^epsilon) delta)')
+    >>> [grow_text("zcdp", Fraction(8, 3)), grow_text("zcdp", "r"), grow_text("gdp", "r")]
+    ['8/3 rho', 'r^2 rho', 'r mu']
+    >>> grow_text("approx", Fraction(2))
+    '(2 epsilon, (1 + e^epsilon) delta)'
     """
     if kind != _STEPWISE:
         unit, square = _UNITS[kind]
+        if isinstance(factor, str) and kind == "gdp":
+            return f"{factor} mu"
         return f"{factor}^2 {unit}" if square and isinstance(factor, str) else f"{factor} {unit}"
     if isinstance(factor, str):
         return f"({factor} epsilon, delta (e^({factor} epsilon) - 1) / (e^epsilon - 1))"

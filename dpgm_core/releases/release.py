@@ -21,6 +21,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, ModelFileError, StructureError, brief, clipped, printable, spanned
 from dpgm_core.privacy.budget import Budget, BudgetKind, compose_budgets
 from dpgm_core.privacy.contrasts import products
+from dpgm_core.privacy.ledger_terms import part_text
 from dpgm_core.privacy.measurement import Measurement
 from dpgm_core.privacy.mechanism import Calibration, Noise
 from dpgm_core.privacy.sensitivity import ClippedScore, Contributions, Neighbours
@@ -434,6 +435,8 @@ def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
     rules = [rule.name for release in releases for rule in release.structure.domain.constraints]
     domain = public_domain(labels=[name for one in found_before for name in one.names], bins=bins, constraints=rules)
     text = f"Differential privacy with {cost} under {releases[0].terms.sentence(_origin(releases), domain)} "
+    if cost.kind == "gdp":
+        text += f"It implies {part_text(cost.to_approx('1e-6'), up=True)}. "
     for one in found_before:
         text += f"Finding the labels of {', '.join(map(repr, one.names))} is {one.cost} of it. "
     if len(releases) > 1:

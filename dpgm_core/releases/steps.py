@@ -305,12 +305,16 @@ def _places(cells: int, choices: Sequence[Sequence[int]]) -> tuple[int, ...]:
 def session_budget(budget: Budget, votes: Budget | None = None) -> Budget:
     """What the steps of a session may cost: pure and zCDP as they are, the largest rho within an (epsilon, delta).
 
+    Of mu its rho, mu^2 / 2, which an exact Gaussian account proves for Gaussian steps, and a choice takes more of.
+
     votes: a part of the (epsilon, delta) that is for `Session.vote`; rho is of the rest, (epsilon - epsilon_1, delta -
     delta_1). Votes come before all other steps, so the two are composed one after the other: their sums are a proof.
     Raises BudgetError for votes out of another kind of budget, and where they leave nothing.
     """
     check_budget(budget)
     if votes is None:
+        if budget.kind == "gdp":
+            return budget.to_zcdp()
         return budget.zcdp_within() if budget.kind == "approx" else budget
     check_budget(votes)
     if votes.kind != "approx" or budget.kind != "approx":
@@ -479,7 +483,7 @@ class SessionTerms:
     the new code of each of its codes; empty where none were. votes: what votes might cost besides, (epsilon, delta).
     bins: that were found first, out of the budget; the workload's domain has them. named: whether the cliques to model
     were named by the owner, and the session was there for the bins alone. account: what proves that a zCDP budget is
-    within an (epsilon, delta); None: the conversion of zCDP.
+    within an (epsilon, delta), or mu; None: the conversion of zCDP.
     """
 
     workload: Workload

@@ -242,6 +242,20 @@ def test_ledgers_and_terms_that_do_not_go_with_it_are_refused(tmp_path):
             plan_labels(Domain([wrong]), BUDGET, PLAIN)
 
 
+def test_a_ledger_that_adds_squares_takes_labels_out_of_its_part_for_others(tmp_path):
+    """Both charges, as the labels and the tables are one (epsilon, delta); without such a part nothing is read."""
+    whole = Budget.approx(9, 10 * BUDGET.delta)
+    bare, folder = tmp_path / "bare", tmp_path / "part"
+    bare.mkdir(), folder.mkdir()
+    refused(BudgetError, "cannot add up", bare, ledger=ledger(bare, whole, account="gaussian"))
+    book = ledger(folder, whole, account="gaussian", other=BUDGET)
+    done = fitted(ledger=book)
+    assert [one.cost for one in book.history()] == [BUDGET * Fraction(1, 10), BUDGET * Fraction(9, 10)]
+    assert done.model.cost == BUDGET and book.spent().is_zero
+    with pytest.raises(BudgetError, match="nothing was charged"):
+        fitted(ledger=book)
+
+
 def test_labels_of_other_terms_or_columns_are_not_taken_up(tmp_path):
     """They would not add up, or count something else."""
     fitted(save_release=tmp_path / "a.release.dpgm")

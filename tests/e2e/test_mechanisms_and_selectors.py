@@ -110,6 +110,18 @@ def test_a_named_mechanism_is_never_replaced():
     assert kinds == [{"discrete-laplace"}, {"discrete-gaussian"}]
 
 
+@pytest.mark.parametrize("total", ["estimated", 2000])
+def test_a_plan_has_the_noise_of_contrasts_under_a_mechanism(total):
+    """Laplace noise of three contrasts, and of N where it is estimated, under rho: its L1 counts, not its L2."""
+    terms = dpgm.Terms(neighbours="add-remove", total=total)
+    run = Run(Unread(), "mrf-select", BUDGETS["zcdp"], "laplace", workload=DOMAIN, terms=terms)
+    planned = run.plan_selection(2000)
+    count = 4 if total == "estimated" else 3
+    moved = dpgm.Sensitivity(l0=count, l1=count, l2_squared=count, linf=1)
+    noise = dpgm.make("mechanism", "laplace").noise(moved, planned.shares["every attribute alone"])
+    assert planned.contrasts and planned.deviation == pytest.approx(np.sqrt(noise.variance / 2), rel=2e-2)
+
+
 @frozen(kw_only=True)
 class LiesNoise(TabulatedNoise):
     """Claims a tenth of the loss, and does not check itself."""

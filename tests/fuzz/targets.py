@@ -203,6 +203,7 @@ def ledgers() -> dict[str, bytes]:
         "zcdp.ledger": _made(lambda path: write(path, Budget.zcdp(1), [rho, pure] * 5), "x.ledger"),
         "older.ledger": _made(write_second, "x.ledger"),
         "approx.ledger": _made(lambda path: write(path, Budget.approx(1, "1e-6"), [pure, rho, both]), "x.ledger"),
+        "gaussian.ledger": _made(lambda path: write(path, Budget.gdp(1), [pure, Budget.gdp("0.1")] * 3), "x.ledger"),
     }
 
 

@@ -64,7 +64,7 @@ sex = { labels = ["F", "M"], unknown = "F" }
 age = { bins = [0, 40, 99], unknown = "?" }
 ward = { labels = ["a", "b", "c"], unknown = "a" }
 """
-#: Of a life whose runs choose their structure; they cost rho, or an (epsilon, delta) with an exact Gaussian account.
+#: Of a life whose runs choose their structure; they cost rho, mu, or an (epsilon, delta) under an exact account.
 SELECTORS = ("mst", "oneshot", "aim", "grow", "research")
 COST = Fraction(1, 10)
 
@@ -182,7 +182,7 @@ class Machine:
         folder.mkdir(parents=True)
         budget, structure = 'epsilon = "{0}"', 'graph = "chain"'
         if selector:
-            budget = chance.choice(('rho = "{0}"', 'epsilon = "{0}", delta = "{1}"'))
+            budget = chance.choice(('rho = "{0}"', 'epsilon = "{0}", delta = "{1}"', 'mu_squared = "{0}"'))
             options = ', tables = [["sex", "age"]], then = "mst"' if selector == "research" else ""
             structure = f'select = {{ name = "{selector}"{options} }}'
         each, whole = (budget.format(count * COST, count * COST / 10**8) for count in (1, slots))
@@ -264,7 +264,7 @@ class Machine:
             self._fault(f"acknowledged charges are gone: {sorted(acknowledged - set(found))}")
         if not set(grown) <= set(found):
             self._fault(f"sessions are paid for by no entry: {sorted(set(grown) - set(found))}")
-        if sum(entry.cost.epsilon + entry.cost.rho for entry in entries) > life.slots * COST:
+        if sum(entry.cost.epsilon + entry.cost.rho + entry.cost.mu_squared for entry in entries) > life.slots * COST:
             self._fault("the sum of the charges passes the budget")
         if last:
             if len(set(found) - acknowledged) > killed:

@@ -9,7 +9,8 @@ from attrs import evolve
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Model, OptionError, SeededRandomness, Structure, StructureError, Tables, TooLarge
 from dpgm_core.models import analysis
-from dpgm_core.models.analysis import correct_shares, estimate
+from dpgm_core.models.analysis import estimate
+from dpgm_core.models.corrections import correct_shares
 from dpgm_core.models.functionals import Moments, Regression
 
 SIZES = {"a": 3, "b": 2, "c": 2, "y": 2}
@@ -278,7 +279,9 @@ def test_intervals_of_probabilities_are_those_of_the_functional(structure, names
     model = model_of(structure, counts, tempered(0.8))
     found = estimate(model, indicators(names, given), given=given)
     answer = np.asarray(model.marginal(names, given))
-    corrected, variance = correct_shares(model, names, {name: int(code) for name, code in given.items()}, answer)
+    grid = model._grid(names, {name: int(code) for name, code in given.items()})
+    table = np.asarray(model.marginal(grid.attributes)).reshape(-1)
+    corrected, variance = correct_shares(grid, model.learned, model.domain, table, answer)
     np.testing.assert_allclose(corrected.reshape(-1), found.estimate, atol=1e-12)
     share = float(np.prod(np.asarray(model.marginal(list(given)))[tuple(given.values())])) if given else 1.0
     sampling = (answer * (1 - answer)).reshape(-1) / (share * found.total)

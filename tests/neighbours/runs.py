@@ -35,6 +35,7 @@ SELECTORS: tuple[tuple[dict[str, object], str], ...] = (
     ({"name": "mst"}, "delta"),
     ({"name": "grow"}, "delta"),
     ({"name": "research", "tables": [["sex", "age"]], "then": "mst"}, "epsilon"),
+    ({"name": "mst"}, "mu"),
 )
 
 _SPEC = """
@@ -65,7 +66,12 @@ unknown = "?"
 _MORE = b'[attributes.id]\nlabels = ["1", "2", "p"]\nunknown = "2"\n'
 
 
-_BUDGETS = {"epsilon": dpgm.Budget.pure(3), "rho": dpgm.Budget.zcdp(3), "delta": dpgm.Budget.approx(3, "1e-6")}
+_BUDGETS = {
+    "epsilon": dpgm.Budget.pure(3),
+    "rho": dpgm.Budget.zcdp(3),
+    "delta": dpgm.Budget.approx(3, "1e-6"),
+    "mu": dpgm.Budget.gdp(2),
+}
 
 
 @frozen

@@ -333,7 +333,7 @@ def test_words_say_what_is_computed(budget):
 
 def test_terms_alone_state_a_bound_for_every_kind():
     """Nothing is known of the release: no bound of a kind of query that holds for another one only."""
-    assert TERMS.condition.endswith("at most 2 epsilon, 4 rho or (2 epsilon, (1 + e^epsilon) delta))")
+    assert TERMS.condition.endswith("at most 2 epsilon, 4 rho, 4 mu^2 or (2 epsilon, (1 + e^epsilon) delta))")
 
 
 def in_letters(words):

@@ -338,10 +338,26 @@ def test_laplace_by_the_table_has_the_variance_of_laplace():
     assert noise.variance == pytest.approx(2 * math.exp(-rate) / math.expm1(-rate) ** 2, rel=1e-6)
 
 
+@pytest.mark.parametrize("rho", ["1e-8", "1e-10"])
+def test_wide_noise_ends_its_table_early_and_costs_what_it_loses(rho):
+    """Claim: 2^16 weights and a geometric tail; its divergence of order 2, summed, is within 2 rho, and above rho."""
+    noise = calibrate_tabulated(FAMILIES["power"], moved((1,)), Budget.zcdp(rho))
+    assert len(noise.distribution.weights) == 2**16 and noise.log_concave
+    values = np.arange(-40.0 * math.sqrt(noise.variance) // 1, 40 * math.sqrt(noise.variance))
+    logs = noise.logpdf(values)
+    masses, ratios = np.exp(logs[1:]), np.diff(logs)
+    assert masses.sum() == pytest.approx(1, abs=1e-9)
+    assert float(values[1:] ** 2 @ masses) == pytest.approx(noise.variance, rel=1e-6)
+    divergence = float(masses @ (np.expm1(ratios) - ratios)) + float(masses @ ratios)
+    assert float(noise.cost.rho) < divergence < 2 * float(noise.cost.rho)
+    assert abs(np.abs(noise.draw((1000,), SeededRandomness(1))).max()) > math.sqrt(noise.variance)
+
+
 @pytest.mark.parametrize(
     ("family", "budget", "words"),
     [
-        (FAMILIES["power"], Budget.zcdp("1e-12"), "wider than 2\\*\\*16 weights hold"),
+        (FAMILIES["power"], Budget.zcdp("1e-20"), "wider than 2\\*\\*16 weights hold, or 2\\*\\*29 records"),
+        (FAMILIES["staircase"], Budget.zcdp("1e-12"), "wider than 2\\*\\*16 weights hold"),
         (FAMILIES["power"], Budget.zero("pure"), "takes a positive budget"),
         (lambda z, scale: z * np.nan, Budget.pure(1), "finite log weight"),
         (lambda z, scale: -1 / (1 + z), Budget.pure(1), "wider than"),

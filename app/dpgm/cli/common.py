@@ -323,6 +323,8 @@ def open_ledger(run: Spec) -> Iterator[Ledger | None]:
                 run.ledger.path,
                 name=run.name,
                 budget=run.ledger.budget,
+                account=run.ledger.account,
+                other=run.ledger.other,
                 neighbours=run.terms.neighbours,
                 unit=run.terms.unit,
                 person=run.terms.person,
@@ -337,7 +339,9 @@ def open_ledger(run: Spec) -> Iterator[Ledger | None]:
         yield ledger
     except Overspent as error:
         try:
-            ledger.check(run.budget)  # is it the ledger that is spent, or did the learner ask for more than its budget?
+            ledger.check(
+                run.to_run(ledger=ledger).charged.budget
+            )  # is it the ledger that is spent, or did the learner ask for more than its budget?
         except Overspent:
             if run.ledger.when_spent is not None:
                 raise Overspent(f"{error}; the spec says of {run.ledger.path}: {run.ledger.when_spent}") from None

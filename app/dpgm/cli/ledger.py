@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +17,9 @@ from dpgm.cli.common import (
     print_table,
     settings_option,
 )
+
+if TYPE_CHECKING:
+    from dpgm_core.privacy.ledger_terms import LedgerAccount
 
 __all__ = ["ledger", "validate"]
 
@@ -66,6 +70,19 @@ def ledger() -> None:
 @click.option("--epsilon", help="Total epsilon, as an exact number such as 1 or 0.5.")
 @click.option("--delta", help="With --epsilon: total delta, such as 1e-6.")
 @click.option("--rho", help="Total zCDP rho, instead of --epsilon.")
+@click.option("--mu", help="Total mu of Gaussian privacy (GDP), instead of --epsilon.")
+@click.option(
+    "--account",
+    type=click.Choice(["concentrated", "gaussian"]),
+    help="How charges add up, for the ledger's life: as rho and epsilon, or as squares of mu, for --mu and --delta.  "
+    "[default: gaussian for --mu, else concentrated]",
+)
+@click.option(
+    "--other",
+    nargs=2,
+    metavar="EPSILON DELTA",
+    help="Of a gaussian account: the part of --epsilon and --delta for what has no mu, such as labels and votes.",
+)
 @click.option("--neighbours", required=True, help="add-remove or replace-one; cannot be changed later.")
 @click.option("--unit", default=None, help="The protected unit; one person with --person, else one record.")
 @click.option("--person", default=None, help="Column of the person key, if a person can have several rows.")
@@ -78,6 +95,9 @@ def create(
     epsilon: str | None,
     delta: str | None,
     rho: str | None,
+    mu: str | None,
+    account: LedgerAccount | None,
+    other: tuple[str, str] | None,
     neighbours: str,
     unit: str | None,
     person: str | None,
@@ -87,12 +107,21 @@ def create(
     from dpgm_core.privacy.budget import Budget
     from dpgm_core.privacy.ledger import Ledger
 
-    amounts = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    amounts = {"epsilon": epsilon, "delta": delta, "rho": rho, "mu": mu}
     budget = Budget.parse({key: value for key, value in amounts.items() if value is not None})
-    Ledger.create(
-        path, name=name, budget=budget, neighbours=neighbours, unit=unit, person=person, rows_per_person=rows_per_person
+    made = Ledger.create(
+        path,
+        name=name,
+        budget=budget,
+        neighbours=neighbours,
+        unit=unit,
+        person=person,
+        rows_per_person=rows_per_person,
+        account=account,
+        other=None if other is None else Budget.approx(*other),
     )
-    print_out(f"created {path} for {name!r}: {budget} under {neighbours}")
+    adds = ", adding squares of mu" if made.terms.account == "gaussian" else ""
+    print_out(f"created {path} for {name!r}: {budget} under {neighbours}{adds}")
 
 
 @ledger.command(name="show")

@@ -160,7 +160,7 @@ def _print_ledger(run: Spec, cost: Budget) -> None:
 
         ledger = Ledger.open(run.ledger.path)
         try:
-            ledger.check(cost)
+            ledger.check(run.to_run(ledger=ledger).charged.budget if cost == run.budget else cost)
             refused = ""
         except BudgetError:
             refused = "; this run would be refused"

@@ -140,9 +140,11 @@ def _figures(material: Material) -> list[tuple[str, object]]:
         odds = None if promised.budget is None else odds_text(promised.budget)
         if odds is not None:
             figures.append((f"× {odds}", f"is the most by which the odds can change that {_about(promised)}{but}"))
-        elif promised.budget is not None and cost.kind == "zcdp":
+        elif promised.budget is not None and cost.kind in ("zcdp", "gdp"):
             converted = promised.budget.to_approx(CONVERTED_AT[0])
-            of = "which the ρ implies" + ("" if promised.budget == cost else " of an exchange of values")
+            of = f"which the {'ρ' if cost.kind == 'zcdp' else 'μ'} implies" + (
+                "" if promised.budget == cost else " of an exchange of values"
+            )
             figures.append((f"ε ≤ {float(converted.epsilon) + 5e-3:.2f}", f"at δ = {CONVERTED_AT[0]}, {of}"))
         guess = (
             f"is how often at most an attacker who knows all other records guesses right whether {_about(promised)}, "
@@ -171,6 +173,7 @@ _KINDS = {
     "pure": "pure differential privacy",
     "zcdp": "zero-concentrated differential privacy",
     "approx": "approximate differential privacy",
+    "gdp": "Gaussian differential privacy",
 }
 _POLICIES = {
     "estimated": "estimated from the noisy tables",

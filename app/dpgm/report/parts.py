@@ -241,18 +241,20 @@ def at_most(value: float, digits: int = 3) -> str:
 
 # --- Budgets and units ---
 
-#: The deltas at which zCDP is converted to (epsilon, delta).
+#: The deltas at which zCDP and GDP are converted to (epsilon, delta).
 CONVERTED_AT = ("1e-6", "1e-9")
 
 
 def amounts(budget: Budget) -> str:
     """Return a budget in Greek letters.
 
-    >>> amounts(Budget.pure("0.5")), amounts(Budget.approx(1, "1e-6")), amounts(Budget.zcdp("0.1"))
-    ('ε = 0.5', 'ε = 1, δ = 1e-06', 'ρ = 0.1')
+    >>> amounts(Budget.pure("0.5")), amounts(Budget.approx(1, "1e-6")), amounts(Budget.gdp("0.1"))
+    ('ε = 0.5', 'ε = 1, δ = 1e-06', 'μ = 0.1')
     """
     if budget.kind == "zcdp":
         return f"ρ = {decimal_text(budget.rho)}"
+    if budget.kind == "gdp":
+        return f"μ{str(budget).removeprefix('mu').removesuffix(' (GDP)')}"
     delta = "" if budget.kind == "pure" else f", δ = {decimal_text(budget.delta)}"
     return f"ε = {decimal_text(budget.epsilon)}{delta}"
 

@@ -34,6 +34,7 @@ from dpgm_core.errors import BudgetError
 from dpgm_core.models.queries import quote_names
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger import Ledger
+from dpgm_core.privacy.ledger_terms import part_text
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms, change_factor, grow_budget, grow_text
 from dpgm_core.releases.release import NoisyTables, discoveries
@@ -126,10 +127,17 @@ def _promise(promised: Promised, cost: Budget) -> Html:
     start = f"Take two data sets, {differ}. Whatever was published here could have come from either. "
     end = " Models, queries and samples computed from the release cost nothing more."
     parts.append(paragraph(start, _bound(promised.budget), end))
-    if promised.budget.kind == "zcdp":
+    if promised.budget.kind in ("zcdp", "gdp"):
         implied = [(delta, promised.budget.to_approx(delta).epsilon) for delta in CONVERTED_AT]
         table = [[f"δ = {float(delta):g}", f"ε = {float(epsilon) + 5e-4:.3f}"] for delta, epsilon in implied]
-        parts.append(data_table("What the ρ implies", ["at", "at most"], table, number_columns={1}))
+        parts.append(
+            data_table(
+                f"What the {'ρ' if promised.budget.kind == 'zcdp' else 'μ'} implies",
+                ["at", "at most"],
+                table,
+                number_columns={1},
+            )
+        )
     return join(parts)
 
 
@@ -139,6 +147,12 @@ def _bound(cost: Budget) -> Html:
         words = (
             "How far its probabilities under the two are apart is bounded on average: every Rényi divergence of order "
             f"α is at most αρ, with {_budget_text(cost)} (zero-concentrated differential privacy, zCDP)."
+        )
+        return join([words])
+    if cost.kind == "gdp":
+        words = (
+            "Whoever sees it can tell the two apart no better than one draw of a normal number from one of a normal "
+            f"number whose mean is {_budget_text(cost)} standard deviations away (Gaussian differential privacy, GDP)."
         )
         return join([words])
     factor = odds_text(Budget("pure", epsilon=cost.epsilon))
@@ -223,6 +237,7 @@ def _in_letters(text: str) -> str:
         (" epsilon", "ε"),
         ("epsilon", "ε"),
         (" rho", "ρ"),
+        (" mu", "μ"),
         ("delta ", "δ"),
         ("delta", "δ"),
         ("^2", "²"),
@@ -234,6 +249,8 @@ def _in_letters(text: str) -> str:
 def _budget_text(budget: Budget) -> str:
     if budget.kind == "approx":
         return f"ε = {rounded_up(budget.epsilon, 4)}, δ = {rounded_up(budget.delta)}"
+    if budget.kind == "gdp":
+        return f"μ{part_text(budget, up=True).removeprefix('mu').removesuffix(' (GDP)')}"
     return f"ρ = {rounded_up(budget.rho, 6)}" if budget.kind == "zcdp" else f"ε = {rounded_up(budget.epsilon, 6)}"
 
 
@@ -416,12 +433,18 @@ def _ledger_part(material: Material) -> Html:
 
 def _ledger_facts(ledger: Ledger) -> Html:
     terms, entries = ledger.terms, ledger.history()
+    spent, account = amounts(ledger.spent()), []
+    if terms.account == "gaussian":
+        if terms.budget.kind == "approx":
+            spent = _budget_text(terms.total([entry.cost for entry in entries]))
+        account = [("Adds up", "squares of μ, under an exact Gaussian account")]
     return facts(
         [
             ("Data set", name(terms.name)),
             ("May ever be spent", amounts(terms.budget)),
-            ("Spent", f"{amounts(ledger.spent())} in {several(len(entries), 'charge')}"),
+            ("Spent", f"{spent} in {several(len(entries), 'charge')}"),
             ("Left", amounts(ledger.remaining())),
+            *account,
             ("Under", f"{terms.neighbours.value} neighbours, the unit being {cut(terms.unit)}"),
         ]
     )

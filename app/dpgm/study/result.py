@@ -255,6 +255,8 @@ def _cell(measure: str, estimate: Estimate) -> str:
 
 
 def _amount(budget: Budget) -> float:
+    if budget.kind == "gdp":
+        return math.sqrt(budget.mu_squared)
     return float(budget.rho if budget.kind == "zcdp" else budget.epsilon)
 
 
@@ -263,7 +265,7 @@ def _axis(budgets: Sequence[Budget]) -> str | None:
     if len({(budget.kind, budget.delta) for budget in budgets}) > 1:
         return None
     kind, delta = budgets[0].kind, float(budgets[0].delta)
-    return {"pure": "epsilon", "zcdp": "rho", "approx": f"epsilon, with delta = {delta:g}"}[kind]
+    return {"pure": "epsilon", "zcdp": "rho", "gdp": "mu", "approx": f"epsilon, with delta = {delta:g}"}[kind]
 
 
 def _plain(estimate: Estimate) -> dict[str, Any]:

@@ -51,7 +51,7 @@ KINDS = ("learner", "inference", "mechanism", "selector")
 #: In the place of a selector: the cliques are named.
 NAMED = "named"
 # The mechanism of a kind of budget, where none is stated, and what a selection draws in any case.
-_MECHANISM_FOR = {"pure": "laplace", "zcdp": "gaussian", "approx": "gaussian"}
+_MECHANISM_FOR = {"pure": "laplace", "zcdp": "gaussian", "approx": "gaussian", "gdp": "gaussian"}
 
 
 @frozen(kw_only=True, eq=False)

@@ -87,3 +87,36 @@ def test_validate_notes_the_domain_whatever_it_finds(spec, dpgm_command, refused
     assert (spec.parent / "out" / "visits.ledger").read_bytes() == before
     assert dpgm_command("validate", spec, "--set", "validated=visits.validated.json")[0] == 1
     assert dpgm_command("fit", spec, "--set", "validated=visits.validated.json")[0] == 0
+
+
+def test_a_ledger_that_adds_squares_of_mu(tmp_path, dpgm_command, refused, facts, spec):
+    """create says so; show has the epsilon spent and left at the ledger's delta, rounded; a run of (epsilon,
+    delta) is charged its mu; a part for others is shown; what cannot be is refused in one line."""
+    path = tmp_path / "x.ledger"
+    create = ("ledger", "create", path, "--name", "x", "--neighbours", "add-remove")
+    whole = ("--epsilon", "1", "--delta", "1e-6")
+    said = dpgm_command(*create, *whole, "--account", "gaussian", "--other", "0.2", "1e-7")[1]
+    assert said.endswith("(epsilon, delta) = (1, 1e-06) under add-remove, adding squares of mu\n")
+    _, shown, _ = dpgm_command("ledger", "show", path)
+    assert "or one release of (epsilon, delta) = (0.79999" in shown and "Gaussian account: squares of mu add" in shown
+    assert "such as labels, come to (epsilon, delta) = (0, 0) of (epsilon, delta) = (0.2, 1e-07)" in shown
+    plain = facts("ledger", "show", path)
+    assert plain["account"] == "gaussian" and plain["other"] == {"epsilon": "1/5", "delta": "1/10000000"}
+    for words, match in (
+        (("--rho", "1", "--account", "gaussian"), "zCDP does not imply GDP"),
+        (("--mu", "1", "--account", "concentrated"), "account = 'gaussian'"),
+        ((*whole, "--other", "0.2", "1e-7"), "account = 'gaussian'"),
+    ):
+        assert match in refused(*create[:2], tmp_path / "y", *create[3:], *words)
+    runs = ("fit", spec, "--set", "budget={epsilon=0.5, delta=1e-6}", "--set", "mechanism=gaussian")
+    kept = ("--set", 'ledger={path="out/mu.ledger", budget={epsilon=1, delta=1e-6}, create=true, account="gaussian"}')
+    assert "Differential privacy with mu = ~0.12" in dpgm_command(*runs, *kept)[1]
+    assert dpgm_command(*runs, *kept)[0] == dpgm_command(*runs, *kept)[0] == 0
+    assert "GDP) is spent and only mu = " in refused(*runs, *kept)
+    charges = facts("ledger", "show", spec.parent / "out/mu.ledger")
+    assert [list(one["cost"]) for one in charges["charges"]] == [["mu_squared"]] * 3
+    assert float(charges["spent_in_all"]["epsilon"].split("/")[0]) > 0
+    assert "one of concentrated, gaussian" in refused(*runs, "--set", "ledger.account=exact")
+    under_mu = ("fit", spec, "--set", "budget={mu=0.3}", "--set", "mechanism=gaussian", "--set", "ledger.budget={mu=1}")
+    assert dpgm_command(*under_mu, "--set", "ledger.path=out/own.ledger")[0] == 0
+    assert "zCDP does not imply GDP" in refused(*runs[:2], "--set", "budget={rho=0.1}", *kept)

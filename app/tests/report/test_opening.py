@@ -36,3 +36,21 @@ def test_a_public_number_of_records_hides_no_presence(codes, model, parsed):
     spent = dpgm.Budget.zcdp("0.5")
     first = parsed(make_report(dpgm.fit(codes, structure, spent, "gaussian", terms=terms).model)).texts[""]
     assert f"ε ≤ {float(dpgm.Budget.zcdp(1).to_approx('1e-6').epsilon) + 5e-3:.2f}" in first
+
+
+def test_mu_is_told_by_what_it_implies(codes, model, parsed, tmp_path):
+    """The first screen has μ and ε at a δ, the bound and groups are in words, and the ledger says how it adds up."""
+    structure = dpgm.Structure(model.domain, [("sex", "age")])
+    spent = dpgm.Budget.gdp("0.3")
+    ledger = dpgm.Ledger.create(
+        tmp_path / "x", name="x", budget=dpgm.Budget.approx(2, "1e-6"), neighbours="add-remove", account="gaussian"
+    )
+    made = dpgm.fit(codes, structure, spent, "gaussian", neighbours="add-remove", ledger=ledger).model
+    seen = parsed(make_report(made, ledger=ledger))
+    first = seen.texts[""]
+    epsilon = float(spent.to_approx("1e-6").epsilon)
+    assert "μ = 0.3" in first and f"ε ≤ {epsilon + 5e-3:.2f}" in first and "Gaussian differential privacy" in first
+    assert "56 %" in first  # Phi(.15)
+    text = " ".join(seen.texts.values())
+    assert "whose mean is μ = 0.3 standard deviations away" in text and "of r units r μ" in text.replace("rμ", "r μ")
+    assert "squares of μ, under an exact Gaussian account" in text and "What the μ implies" in text

@@ -149,10 +149,11 @@ class BayesNetTwoStage:
                 f"delta, which wastes it: ask for {budget.zcdp_within()}, the most that stays within it, as "
                 "Budget.zcdp_within gives it"
             )
-        if budget.kind == "zcdp" and self.sampling_rate < 1 and not replayed:
+        if budget.kind in ("zcdp", "gdp") and self.sampling_rate < 1 and not replayed:
             raise BudgetError(
                 f"learner bayes-net-two-stage was asked for sampling_rate = {self.sampling_rate:g} under {budget}; a "
-                "subsample costs no less rho and tells less, so leave sampling_rate = 1, or ask for a pure epsilon"
+                f"subsample costs no less {'rho' if budget.kind == 'zcdp' else 'mu'} and tells less, so leave "
+                "sampling_rate = 1, or ask for a pure epsilon"
             )
 
     def _saved(self, curator: Curator, first: Budget, cliques: Sequence[Clique]) -> tuple[NoisyTables, NoisyTables]:
@@ -199,7 +200,7 @@ class BayesNetTwoStage:
         # What was asked for each table, from the release: a replay shows what was done, to the last digit.
         calibrations, of_group = second.calibrations, second.measurement.of_group
         budgets = [calibrations[of_group[second.structure.find(clique)[0]]].budget for clique in cliques]
-        amounts = np.array([float(budget.epsilon + budget.rho) for budget in budgets])
+        amounts = np.array([float(budget.epsilon + budget.rho + budget.mu_squared) for budget in budgets])
         parts = amounts / amounts.sum()
         notes = [
             f"stage I cost {first.cost} and stage II {second.cost}; the {len(cliques)} tables of stage II got "

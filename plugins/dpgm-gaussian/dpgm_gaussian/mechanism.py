@@ -18,6 +18,8 @@ from dpgm_core.privacy import (
     discrete_delta,
     discrete_gaussian,
     discrete_variance,
+    gaussian_mu_squared,
+    gaussian_variance,
     least_variance,
     log_normaliser,
     residuals,
@@ -34,8 +36,9 @@ class GaussianNoise:
     """Independent Gaussian noise of one width for each cell; on the whole numbers if `exact`, else on doubles.
 
     sigma_squared: the parameter sigma^2 of the density exp(-z^2 / (2 sigma^2)), records**2, as `bounded_variance` gives
-    it. sensitivity: what it was calibrated to. cost: the zCDP rho = L2^2 / (2 sigma^2), or an (epsilon, delta) that
-    holds at this width; anything else raises BudgetError, so that a file cannot claim less than it spent.
+    it. sensitivity: what it was calibrated to. cost: the zCDP rho = L2^2 / (2 sigma^2), its price in mu, or an
+    (epsilon, delta) that holds at this width; anything else raises BudgetError, so that a file cannot claim less than
+    it spent.
 
     Privacy: rho-zCDP by Canonne, Kamath, Steinke (2020), Theorem 14, for every whole-numbered shift; (epsilon, delta)
     from the exact mass function over the worst shift (`dpgm_core.privacy.discrete_delta`).
@@ -63,9 +66,9 @@ class GaussianNoise:
         if not isinstance(self.exact, bool):
             raise BudgetError(f"exact must be true or false, got {self.exact!r}")
         if not isinstance(self.cost, Budget) or self.cost.kind == "pure" or self.cost.is_zero:
-            raise BudgetError(f"Gaussian noise costs zCDP or (epsilon, delta), not {self.cost}")
-        if self.cost.kind == "zcdp":
-            covered = self.cost == _concentrated(self.sensitivity, width)
+            raise BudgetError(f"Gaussian noise costs zCDP, mu or (epsilon, delta), not {self.cost}")
+        if self.cost.kind in ("zcdp", "gdp"):
+            covered = self.cost == _cost(self.cost.kind, self.sensitivity, width)
         else:
             delta_of = discrete_delta if self.exact else analytic_delta
             covered = Fraction(delta_of(width, self.sensitivity, self.cost.epsilon)) <= self.cost.delta
@@ -140,7 +143,7 @@ class GaussianNoise:
 class Gaussian(Exactness):
     """Calibrates Gaussian noise to the L2 sensitivity.
 
-    zCDP: sigma^2 = L2^2 / (2 rho), rounded up to a fraction that can be drawn, and rho recomputed from it.
+    zCDP: sigma^2 = L2^2 / (2 rho), rounded up to a fraction that can be drawn, and rho recomputed from it; mu likewise.
     (epsilon, delta): the least sigma^2 whose exact delta at epsilon is at most delta; where a person moves cells by
     more than 1 (tied groups, several rows), a bound over every shift, about 1 % wider. Never more than asked. Raises
     OptionError for `exact=False` without `allow_unsafe=True`.
@@ -155,7 +158,7 @@ class Gaussian(Exactness):
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> GaussianNoise:
         """The least noise that costs at most `budget`; touches no data.
 
-        sensitivity: an L2 of 0 (nobody can change a cell) is taken as 1. budget: zCDP or (epsilon, delta). Raises
+        sensitivity: an L2 of 0 (nobody can change a cell) is taken as 1. budget: zCDP, mu or (epsilon, delta). Raises
         BudgetError for pure epsilon, an empty budget, and noise too wide for 64-bit counts.
         """
         if not isinstance(sensitivity, Sensitivity) or not isinstance(budget, Budget):
@@ -174,7 +177,10 @@ class Gaussian(Exactness):
             sensitivity = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
         if budget.kind == "zcdp":
             width = bounded_variance(sensitivity.l2_squared / (2 * budget.rho))
-            return self._of(width, _concentrated(sensitivity, width), sensitivity)
+            return self._of(width, _cost("zcdp", sensitivity, width), sensitivity)
+        if budget.kind == "gdp":
+            width = gaussian_variance(budget.mu_squared, sensitivity.l2_squared)
+            return self._of(width, _cost("gdp", sensitivity, width), sensitivity)
         delta_of = discrete_delta if self.exact else analytic_delta
         width = least_variance(delta_of, sensitivity, budget.epsilon, budget.delta)
         return self._of(width, budget, sensitivity)
@@ -183,6 +189,8 @@ class Gaussian(Exactness):
         return GaussianNoise(sigma_squared=width, cost=cost, sensitivity=sensitivity, exact=self.exact)
 
 
-def _concentrated(sensitivity: Sensitivity, sigma_squared: Fraction) -> Budget:
-    """rho = L2^2 / (2 sigma^2)."""
+def _cost(kind: str, sensitivity: Sensitivity, sigma_squared: Fraction) -> Budget:
+    """rho = L2^2 / (2 sigma^2), or mu^2."""
+    if kind == "gdp":
+        return Budget("gdp", mu_squared=gaussian_mu_squared(sigma_squared, sensitivity.l2_squared))
     return Budget.zcdp(sensitivity.l2_squared / (2 * sigma_squared))

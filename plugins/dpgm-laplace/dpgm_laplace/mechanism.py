@@ -60,7 +60,7 @@ class LaplaceNoise:
         if not isinstance(self.exact, bool):
             raise BudgetError(f"exact must be true or false, got {self.exact!r}")
         pure = Budget.pure(self.l1 / scale)
-        if self.cost not in (pure, pure.to_zcdp()):
+        if self.cost not in (pure, pure.to_zcdp(), pure.to_gdp()):
             raise BudgetError(f"Laplace noise of scale {scale} at L1 = {self.l1} costs {pure}, not {self.cost}")
 
     @property
@@ -142,8 +142,9 @@ class LaplaceNoise:
 class Laplace(Exactness):
     """Calibrates Laplace noise to the L1 sensitivity: scale = L1 / epsilon.
 
-    A zCDP budget buys epsilon = sqrt(2 rho). The scale is rounded up to a fraction with 32-bit parts and the cost
-    recomputed from it, so it is never more than asked, and the same when L1 / epsilon is such a fraction already.
+    A zCDP budget buys epsilon = sqrt(2 rho), and one of mu epsilon = sqrt(2 / pi) mu. The scale is rounded up to a
+    fraction with 32-bit parts and the cost recomputed from it, so it is never more than asked, and the same when L1 /
+    epsilon is such a fraction already.
     Raises OptionError for `exact=False` without `allow_unsafe=True`.
 
     >>> sensitivity = Sensitivity(l0=24, l1=24, l2_squared=24, linf=1)
@@ -155,7 +156,7 @@ class Laplace(Exactness):
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> LaplaceNoise:
         """The least noise that costs at most `budget`; touches no data.
 
-        sensitivity: only L1 counts, and 0 (nobody can change a cell) is taken as 1. budget: pure or zCDP. Raises
+        sensitivity: only L1 counts, and 0 (nobody can change a cell) is taken as 1. budget: pure, zCDP or mu. Raises
         BudgetError for (epsilon, delta), an empty budget, and noise too wide for 64-bit counts.
         """
         if not isinstance(sensitivity, Sensitivity) or not isinstance(budget, Budget):
@@ -177,7 +178,7 @@ class Laplace(Exactness):
             )
         scale = _round_up(needed)
         pure = Budget.pure(l1 / scale)
-        cost = pure.to_zcdp() if budget.kind == "zcdp" else pure
+        cost = {"zcdp": pure.to_zcdp, "gdp": pure.to_gdp}.get(budget.kind, lambda: pure)()
         return LaplaceNoise(scale=scale, cost=cost, l1=l1, exact=self.exact)
 
 

@@ -1,4 +1,4 @@
-"""Helpers of the selectors: validators of shares, pairs and attributes of a workload, limits with room."""
+"""Helpers of selectors and learners: budgets of steps, validators, pairs and attributes of a workload, limits."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import attrs
 
-from dpgm_core import Clique, Domain, OptionError, StructureError, Workload, share
+from dpgm_core import Budget, BudgetError, Clique, Domain, OptionError, StructureError, Workload, share
 from dpgm_core.learning import Limits
 
-__all__ = ["inside", "limits_of", "pairs_of", "singles_of"]
+__all__ = ["inside", "limits_of", "pairs_of", "singles_of", "steps_budget"]
 
 
 def inside(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -47,3 +47,15 @@ def limits_of(domain: Domain, names: Iterable[str], model: int, clique: int) -> 
     Limits(model=22, clique=4)
     """
     return Limits(model=max(model, sum(domain.sizes[name] for name in names)), clique=clique)
+
+
+def steps_budget(remaining: Budget, learner: str) -> Budget:
+    """What the steps of a learner's session may spend: epsilon, rho, or the rho within an (epsilon, delta).
+
+    Raises BudgetError for mu, of which a descent costs more than its rho says.
+    """
+    if remaining.kind == "gdp":
+        raise BudgetError(
+            f"learner {learner} spends epsilon or rho, not {remaining}; ask for (epsilon, delta), rho or epsilon"
+        )
+    return remaining.zcdp_within() if remaining.kind == "approx" else remaining

@@ -44,6 +44,7 @@ from dpgm_core import (
 )
 from dpgm_core.learning import Descent, NodeGradients, Regressions
 from dpgm_core.privacy import descent_temperature, temperature
+from dpgm_mrf.common import steps_budget
 from dpgm_mrf.polynomials import clique_of, degrees, local, monomials_of, transform
 
 __all__ = ["PublishedMethod", "multiply_weights", "recover_polynomial"]
@@ -93,7 +94,7 @@ class PublishedMethod:
 
     def measure(self, curator: Curator, progress: Progress) -> NoisyTables:
         """Take all steps of a session; return its release. Raises BudgetError before the charge if it is too small."""
-        budget = curator.remaining.zcdp_within() if curator.remaining.kind == "approx" else curator.remaining
+        budget = steps_budget(curator.remaining, "mrf-walsh")
         self._check(curator, budget)
         workload = Workload.of(self.structure.domain, self.products, max_cells=2**self.order)
         with curator.session(workload=workload) as session:

@@ -13,7 +13,14 @@ from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.errors import BudgetError
 from dpgm_core.privacy.budget import Budget, PrivacyEvent
-from dpgm_core.privacy.gaussian import discrete_delta, discrete_variance, least_variance, log_normaliser
+from dpgm_core.privacy.gaussian import (
+    discrete_delta,
+    discrete_variance,
+    gaussian_mu_squared,
+    gaussian_variance,
+    least_variance,
+    log_normaliser,
+)
 from dpgm_core.privacy.measurement import measure
 from dpgm_core.privacy.mechanism import DualTerm, Mechanism
 from dpgm_core.privacy.samplers import bounded_variance, discrete_gaussian, discrete_laplace
@@ -147,7 +154,7 @@ class ReferenceGaussianNoise:
 
 @frozen(kw_only=True)
 class ReferenceGaussian:
-    """Discrete Gaussian noise for zCDP and (epsilon, delta) budgets.
+    """Discrete Gaussian noise for zCDP, mu and (epsilon, delta) budgets.
 
     >>> ReferenceGaussian().noise(Sensitivity(l0=2, l1=2, l2_squared=2, linf=1), Budget.zcdp("0.02")).sigma_squared
     Fraction(50, 1)
@@ -160,12 +167,15 @@ class ReferenceGaussian:
         if not isinstance(sensitivity, Sensitivity) or not isinstance(budget, Budget):
             raise BudgetError("the reference noise is calibrated from a Sensitivity and a Budget")
         if budget.kind == "pure" or budget.is_zero:
-            raise BudgetError(f"the reference Gaussian noise takes a zCDP or (epsilon, delta) budget, got {budget}")
+            raise BudgetError(f"the reference Gaussian noise takes a zCDP, mu or (epsilon, delta) budget, got {budget}")
         if not sensitivity.l2_squared:
             sensitivity = _ONE
         if budget.kind == "zcdp":
             width = bounded_variance(sensitivity.l2_squared / (2 * budget.rho))
             budget = Budget.zcdp(sensitivity.l2_squared / (2 * width))
+        elif budget.kind == "gdp":
+            width = gaussian_variance(budget.mu_squared, sensitivity.l2_squared)
+            budget = Budget("gdp", mu_squared=gaussian_mu_squared(width, sensitivity.l2_squared))
         else:
             width = least_variance(discrete_delta, sensitivity, budget.epsilon, budget.delta)
         return ReferenceGaussianNoise(sigma_squared=width, l2_squared=sensitivity.l2_squared, cost=budget)

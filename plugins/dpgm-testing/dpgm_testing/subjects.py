@@ -54,6 +54,7 @@ BUDGETS = {
     "pure": (Budget.pure("1/100"), Budget.pure("1/10"), Budget.pure(1), Budget.pure("7/3")),
     "zcdp": (Budget.zcdp("1/20000"), Budget.zcdp("1/200"), Budget.zcdp("1/2"), Budget.zcdp(2)),
     "approx": (Budget.approx(1, "1e-6"), Budget.approx("1/2", "1e-3"), Budget.approx(2, "1e-9")),
+    "gdp": (Budget.gdp("1/100"), Budget.gdp("1/10"), Budget.gdp("1/2"), Budget.gdp(2)),
 }
 
 

@@ -2,7 +2,7 @@
 
 from dpgm_core import LedgerEntry
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.ledger_file import NOT_RECORDED, LedgerTerms, check_conditions
+from dpgm_core.privacy.ledger_terms import NOT_RECORDED, LedgerTerms, check_conditions
 from dpgm_core.privacy.sensitivity import Neighbours
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from dpgm_core.errors import BudgetError, ModelFileError, Overspent
 from dpgm_core.privacy import ledger as ledger_module
-from dpgm_core.privacy import ledger_file
+from dpgm_core.privacy import ledger_file, ledger_terms
 from dpgm_core.privacy.budget import Budget, zcdp_epsilon
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.terms import Terms
@@ -499,7 +499,8 @@ def test_every_flipped_byte_is_refused_or_harmless(path):
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("PRAGMA user_version = 4", "schema 4"),
+        ("PRAGMA user_version = 4", "damaged"),
+        ("PRAGMA user_version = 5", "schema 5"),
         ("PRAGMA user_version = 0", "schema 0"),
         ("PRAGMA application_id = 1", "not a dpgm ledger"),
         ("CREATE TRIGGER forget AFTER INSERT ON charges BEGIN DELETE FROM charges; END", "did not make"),
@@ -572,7 +573,7 @@ def test_a_file_that_cannot_be_written_is_one_clear_line(path):
 import os
 from dpgm_core.errors import BudgetError
 from dpgm_core.privacy.ledger import Ledger
-from dpgm_core.privacy.ledger_file import LedgerTerms
+from dpgm_core.privacy.ledger_terms import LedgerTerms
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
 terms = LedgerTerms(name="survey", budget=Budget.pure(1), neighbours=Neighbours.of("add-remove"),
@@ -613,13 +614,16 @@ ROOT = Path(ledger_module.__file__).parents[2]
 
 def test_the_ledger_knows_nothing_of_data_or_models():
     """It imports errors, files, texts and privacy only, so nothing computed from records can reach it."""
-    for module in (ledger_module, ledger_file):
+    for module in (ledger_module, ledger_file, ledger_terms):
         names = [
             node.module
             for node in ast.walk(ast.parse(Path(module.__file__).read_text()))
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dpgm_core")
         ]
-        allowed = {f"dpgm_core.privacy.{one}" for one in ("budget", "terms", "sensitivity", "ledger_file")}
+        allowed = {
+            f"dpgm_core.privacy.{one}"
+            for one in ("budget", "gdp", "terms", "sensitivity", "ledger_file", "ledger_terms")
+        }
         allowed |= {f"dpgm_core._util.{one}" for one in ("files", "html", "exact_numbers")}
         assert set(names) <= {"dpgm_core.errors", "dpgm_core.privacy", *allowed}
 

@@ -16,7 +16,8 @@ from dpgm_core.errors import BudgetError, Overspent
 from dpgm_core.privacy import ledger as ledger_module
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger import Ledger
-from dpgm_core.privacy.ledger_file import LedgerTerms, add
+from dpgm_core.privacy.ledger_file import add
+from dpgm_core.privacy.ledger_terms import LedgerTerms
 from dpgm_core.privacy.sensitivity import Neighbours
 from tests.privacy.ledger.conftest import HEAD
 

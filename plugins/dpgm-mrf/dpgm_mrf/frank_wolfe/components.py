@@ -30,7 +30,7 @@ from dpgm_core import (
     option,
 )
 from dpgm_core.learning import Descent, Regressions, deviation, share_of
-from dpgm_mrf.common import inside, pairs_of, singles_of
+from dpgm_mrf.common import inside, pairs_of, singles_of, steps_budget
 from dpgm_mrf.frank_wolfe.course import Course, FrankWolfe, rebuild_weights, regressions_of, take_steps
 from dpgm_mrf.frank_wolfe.parameters import Parameters, fields_alone, parameters_of
 
@@ -87,7 +87,7 @@ class FrankWolfeLearner(FrankWolfe):
         self.check(structure, inference)
         domain, pairs = structure.domain, _pairs(structure)
         regressions = regressions_of(self, domain, pairs)
-        budget = curator.remaining.zcdp_within() if curator.remaining.kind == "approx" else curator.remaining
+        budget = steps_budget(curator.remaining, "mrf-fw")
         alone = share_of(budget, self.share_one_way)
         course = None
         if regressions is not None:

@@ -22,6 +22,7 @@ from dpgm_core._util.randomness import SeededRandomness
 from dpgm_core.components.options import converter
 from dpgm_core.errors import DpgmError
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.gaussian import normal_delta
 from dpgm_core.privacy.mechanism import Noise
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_testing.check import ALARM, Checklist, require
@@ -193,7 +194,7 @@ def audit_finds_no_more_loss(subject: MechanismSubject) -> None:
     measured: Laplace scales 10 % small, Gaussian ones 40 %. Cannot show: smaller violations, or other events."""
     count = max(1, subject.draws // 10)
     for what, sensitivity, _, noise in subject.one_per_kind():
-        cost = noise.cost if noise.cost.kind != "zcdp" else noise.cost.to_approx("1e-3")
+        cost = noise.cost.to_approx("1e-3") if noise.cost.kind in ("zcdp", "gdp") else noise.cost
         epsilon, delta = float(cost.epsilon), float(cost.delta)
         shifts = [shift for shift in admissible_shifts(sensitivity) if sum(shift) == sensitivity.l1]
         for number, shift in enumerate(shifts):
@@ -474,6 +475,7 @@ _AMOUNTS = {
     "pure": (Budget.pure("1/100"), Budget.pure(20)),
     "zcdp": (Budget.zcdp("1/2"), Budget.zcdp(20)),
     "approx": (Budget.approx(1, "1e-6"), Budget.approx(20, "1e-6")),
+    "gdp": (Budget.gdp(1), Budget.gdp(6)),
 }
 
 # Amounts that no double holds, or that doubles round up; with epsilon = 20, small changes' largest budget.
@@ -481,6 +483,7 @@ _AWKWARD = {
     "pure": ("1/3", "1/10", "0.7", "1234567/1000003", "20"),
     "zcdp": ("1/3", "1/10", "0.7", "123456789/1000000007", "20"),
     "approx": ("1/3", "0.7", "20"),
+    "gdp": ("1/3", "1/10", "0.7", "123456789/1000000007", "6"),
 }
 
 
@@ -501,6 +504,11 @@ def _refused_by(noise: Noise, sensitivity: Sensitivity, *, exact: bool) -> str |
             allowed = 2 * float(cost.rho)
             if divergence > allowed * (1 + 1e-6):
                 return f"{moved} have a Renyi divergence of {divergence:.9g} at order 2, but 2 rho = {allowed:.9g}"
+        elif cost.kind == "gdp":
+            delta = summed_hockey_stick(noise, size, cells, 1.0, exact=exact)
+            allowed = float(normal_delta(math.sqrt(cost.mu_squared), np.array(1.0)))
+            if delta > allowed * (1 + (1e-4 if exact else 1e-2)) + 1e-12:
+                return f"{moved} have delta = {delta:.6g} at epsilon = 1, but mu claims {allowed:.6g}"
         else:
             delta = summed_hockey_stick(noise, size, cells, float(cost.epsilon), exact=exact)
             if delta > float(cost.delta) * (1 + (1e-4 if exact else 1e-2)) + 1e-12:
@@ -537,7 +545,7 @@ def costs_compare_as_fractions(subject: MechanismSubject) -> None:
                     continue
                 cost = noise.cost
                 require(type(cost) is Budget, f"{asked}, {what}: the cost is a {type(cost).__name__}, no plain Budget")
-                for part in ("epsilon", "delta", "rho"):
+                for part in ("epsilon", "delta", "rho", "mu_squared"):
                     most, claimed = Fraction(getattr(asked, part)), Fraction(getattr(cost, part))
                     require(claimed <= most, f"{asked}, {what}: {part} is {claimed}, {float(claimed - most):.3g} more")
                 if kind == "pure" and subject.exact(noise):
@@ -568,4 +576,4 @@ def _event_covers(what: str, noise: Noise, sensitivity: Sensitivity) -> None:
 def _budget(kind: str, text: str) -> Budget:
     if kind == "approx":
         return Budget.approx(text, "1e-6")
-    return Budget.pure(text) if kind == "pure" else Budget.zcdp(text)
+    return {"pure": Budget.pure, "zcdp": Budget.zcdp, "gdp": Budget.gdp}[kind](text)

@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,24 @@ def kinds_add_up_by_their_rules(subject: ClassSubject) -> None:
             f"epsilon comes to {float(spent.epsilon):.9g}, not {expected:.9g}",
         )
         require(spent.delta == Budget.approx(1, "2e-7").delta, f"delta comes to {spent.delta}, not 2e-7")
-    for whole, part in ((Budget.pure(1), Budget.zcdp("0.1")), (Budget.zcdp(1), Budget.approx("0.1", "1e-9"))):
+    with _new(subject, Budget.gdp("1/2")) as (ledger, _):
+        ledger.charge(Budget.gdp("3/10"))
+        ledger.charge(Budget.pure("1/10"))
+        spent = ledger.spent().mu_squared
+        require(
+            0 < spent - Fraction(9, 100) - Fraction(math.pi) / 200 < 1e-8,
+            f"mu = 3/10 and eps = 1/10 come to mu^2 = {float(spent):.9g}, not to 9/100 + pi / 200",
+        )
+    with _new(subject, Budget.approx(1, "1e-6"), account="gaussian") as (ledger, _):
+        for _ in range(10):
+            ledger.charge(Budget.approx("1/10", "1e-7").gdp_within())
+        epsilon = float(Budget.parse(ledger.to_dict()["spent_in_all"]).epsilon)
+        require(abs(epsilon - 0.2981) < 1e-4, f"ten charges of (.1, 1e-7) come to epsilon {epsilon:.5g}, not to .2981")
+    for whole, part in (
+        (Budget.gdp(1), Budget.zcdp("1e-9")),
+        (Budget.pure(1), Budget.zcdp("0.1")),
+        (Budget.zcdp(1), Budget.approx("0.1", "1e-9")),
+    ):
         with _new(subject, whole) as (ledger, _):
             charge = partial(ledger.charge, part)
             require_refusal(f"{part}", charge, BudgetError, answered=f"was charged to a ledger of {whole}")

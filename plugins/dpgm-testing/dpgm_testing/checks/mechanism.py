@@ -11,6 +11,7 @@ import numpy as np
 
 from dpgm_core.errors import BudgetError, IncompatiblePlugin
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.gaussian import normal_delta
 from dpgm_core.privacy.mechanism import Noise, check_claims
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_testing.check import Checklist, require, require_refusal
@@ -24,6 +25,7 @@ CHECKS = Checklist("mechanism")
 
 _ROUNDING = 1 + 1e-9
 _ORDERS = (1.01, 1.5, 2.0, 4.0, 16.0, 64.0)
+_EPSILONS = (0.0, 0.1, 1.0, 3.0)
 
 
 @CHECKS.add()
@@ -31,7 +33,7 @@ def serves_a_budget(subject: MechanismSubject) -> None:
     """It calibrates noise for at least one kind of budget, also where nobody can change a count (sensitivity 0), and
     refuses the others with BudgetError. Cannot show: that it serves every budget of that kind."""
     served = subject.capabilities & set(BUDGETS)
-    require(served, "it refuses pure, zCDP and (epsilon, delta) budgets alike, so it can never be used")
+    require(served, "it refuses pure, zCDP, mu and (epsilon, delta) budgets alike, so it can never be used")
     for kind in served:
         for what, _, _, noise in subject.noises(kind):
             require(isinstance(noise, Noise), f"{what}: {type(noise).__name__} lacks members of Noise")
@@ -115,6 +117,23 @@ def hockey_stick_within_delta(subject: MechanismSubject) -> None:
             delta <= claimed * (1 + (1e-6 if exact else 1e-3)) + 1e-16,
             f"{what}: shifting cells by {shift} has delta = {delta:.6g}, but the cost claims {claimed:.6g}",
         )
+
+
+@CHECKS.add(needs="gdp")
+def gaussian_curve_within_mu(subject: MechanismSubject) -> None:
+    """For every admissible integer shift the hockey-stick divergence of logpdf, at epsilons from 0 to 3, is at most
+    that of two normal numbers mu apart. Cannot show: other epsilons; that the samples follow logpdf."""
+    for what, sensitivity, _, noise in subject.noises("gdp"):
+        exact = subject.exact(noise)
+        mu = math.sqrt(noise.cost.mu_squared)
+        for epsilon in _EPSILONS:
+            delta, shift = worst_hockey_stick(noise, sensitivity, epsilon, exact=exact)
+            claimed = float(normal_delta(mu, np.array(epsilon)))
+            require(
+                delta <= claimed * (1 + (1e-6 if exact else 1e-3)) + 1e-13,
+                f"{what}: shifting cells by {shift} has delta = {delta:.6g} at epsilon = {epsilon:g}, but mu = {mu:.6g}"
+                f" claims {claimed:.6g}",
+            )
 
 
 @CHECKS.add()

@@ -112,6 +112,18 @@ class GaussianByBalleWang(ReferenceGaussian):
         return attrs.evolve(good, sigma_squared=width)
 
 
+@mechanism(("gaussian-curve-within-mu", "costs-compare-as-fractions"))
+class GaussianByContinuousMu(ReferenceGaussian):
+    """mu^2 = L2^2 / sigma^2, as of continuous noise."""
+
+    def noise(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        if budget.kind != "gdp":
+            return good
+        width = bounded_variance(good.l2_squared / budget.mu_squared)
+        return attrs.evolve(good, sigma_squared=width, cost=budget)
+
+
 @mechanism("cost-within-budget", "Rounds its epsilon up.")
 class CostsMore(ReferenceLaplace):
     def noise(self, sensitivity, budget):
