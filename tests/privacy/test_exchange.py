@@ -347,7 +347,7 @@ def in_letters(words):
 def test_the_page_states_the_same_bounds():
     """Those of `grow_text`, in Greek letters: of an exchange, and of r rows."""
     page = " ".join((Path(__file__).parents[2] / "docs" / "privacy.md").read_text().replace("*", "").split())
-    said = page.partition("Between data sets of equal N that differ in one person the loss is at most ")[2][:70]
+    said = page.partition("Between data sets of equal N that differ in one person the loss is at most ")[2][:100]
     for kind, alone in itertools.product(("pure", "zcdp", "approx"), (True, False)):
         assert in_letters(grow_text(kind, change_factor(kind, 1, 1, tables_alone=alone))) in said
     said = page.partition("a person with r rows is covered at ")[2][:70]
