@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -29,6 +30,7 @@ from dpgm_core.structure.structure import Structure, read_singletons
 from dpgm_core.structure.workload import Workload
 
 if TYPE_CHECKING:
+    from dpgm_core.learning.research import ResearchPlan
     from dpgm_core.pipeline.run import Run
     from dpgm_core.privacy.ledger import Ledger
 
@@ -36,6 +38,7 @@ __all__ = [
     "IntervalsSpec",
     "LedgerSpec",
     "NAMED",
+    "PlannedAnalysis",
     "Spec",
     "apply_setting",
     "check_known",
@@ -44,6 +47,7 @@ __all__ = [
     "file_stem",
     "load_spec",
     "parse_setting",
+    "read_analyses",
     "read_plain",
     "read_spec",
     "structure_of",
@@ -139,7 +143,7 @@ MAX_BYTES = 2**26  # of a spec file; a domain may stand in it
 _KEYS = (
     "name", "data", "domain", "neighbours", "unit", "person", "rows_per_person", "contributions", "total", "records",
     "mechanism", "learner", "inference", "budget", "split", "structure", "workload", "ledger", "output", "intervals",
-    "holdout", "labels_from", "simulation", "validated",
+    "holdout", "labels_from", "research", "simulation", "validated",
 )  # fmt: skip
 _REQUIRED = {
     "data": "",
@@ -150,6 +154,10 @@ _REQUIRED = {
 }
 # Where a name is short for a table with nothing but a name, and which name where there is none.
 NAMED = {("mechanism",): MECHANISM, ("learner",): LEARNER, ("inference",): INFERENCE, ("structure", "selector"): None}
+# The keys of an analysis in [research], the share of its tables where a selector has the rest, and that selector's name
+# where it has nothing; the smallest share.
+_ANALYSIS_KEYS = ("formula", "family", "event", "groups")
+_RESEARCH_SHARE, _DEFAULT_SELECTOR, _LEAST_SHARE = 0.6, "auto", 1e-6
 # An earlier spelling of a key in [structure], which is still read.
 _FORMER_SELECTOR_KEY, _SELECTOR_KEY = "select", "selector"
 
@@ -175,14 +183,31 @@ class IntervalsSpec:
 
 
 @frozen(kw_only=True)
+class PlannedAnalysis:
+    """A formula that tables are measured for, with the arguments of `dpgm.analyse`."""
+
+    formula: str
+    family: Any = None
+    event: str | None = None
+    groups: bool = False
+
+    def __str__(self) -> str:
+        more = [self.family] if self.family else []
+        more += [f"event {self.event!r}"] if self.event else []
+        more += ["by groups"] if self.groups else []
+        return ", ".join([self.formula, *more])
+
+
+@frozen(kw_only=True)
 class Spec:
     """One run, checked. Paths are resolved against the spec file's folder. holdout: its share.
 
     Either structure is stated, or selector is, as `make` takes it, and then workload says what it is for.
     learner: None where the file names none, so that a selector may choose it. labels_from: the file of labels that an
-    earlier run found. validated: the file of `dpgm validate` that must name the
-    domain. records: how many rows are expected to count, public or a guess; plans show it, and it changes no release.
-    remarks: what the owner should know of what was made of the file, one line each.
+    earlier run found. validated: the file of `dpgm validate` that must name the domain. analyses: what tables are
+    measured for first, by the selector `research`. records: how many rows are expected to count, public or a guess;
+    plans show it, and it changes no release. remarks: what the owner should know of what was made of the file, one line
+    each.
     """
 
     name: str
@@ -205,6 +230,7 @@ class Spec:
     seed: int | None = None
     validated: Path | None = None
     records: float | None = None
+    analyses: tuple[PlannedAnalysis, ...] = ()
     remarks: tuple[str, ...] = ()
 
     def to_run(
@@ -227,7 +253,7 @@ class Spec:
         assert self.structure is not None or self.selector is not None  # checked when the spec was read
         return Run(
             self.data,
-            self.structure or self.selector,
+            self.structure or self._planned_selector(),
             self.budget,
             self.mechanism,
             learner if learns else None,
@@ -242,6 +268,25 @@ class Spec:
             labels_from=self.labels_from,
             may_switch=self.learner is None,
         )
+
+    @cached_property
+    def research(self) -> ResearchPlan | None:
+        """The tables of the analyses and the shares of a budget for them; None without analyses."""
+        if not self.analyses:
+            return None
+        from dpgm.research import plan_analyses
+
+        assert self.workload is not None  # as a selector measures them
+        return plan_analyses(self.workload, self.analyses)
+
+    def _planned_selector(self) -> Any:
+        """The selector, with the tables of the analyses."""
+        if self.research is None:
+            return self.selector
+        from dpgm.research import targeted
+
+        assert isinstance(self.selector, Mapping)  # that of the analyses
+        return targeted(self.research, self.analyses, share=self.selector["share"], then=self.selector["then"])
 
     @property
     def select(self) -> str | Mapping[str, Any] | None:
@@ -325,14 +370,18 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         raise OptionError(f"{where} has {said} at its top level; write budget = {{ {said} }}")
     check_known(where, plain, _KEYS)
     for key, hint in _REQUIRED.items():
-        if key not in plain:
+        if key not in plain and not (key == "structure" and "research" in plain):
             raise OptionError(f"{where} does not say {key!r}{hint}; add it")
     folder = path.parent
     read, remarks = domain_of(where, plain["domain"], folder)
     output = table_of(where, "output", plain.get("output", {}), ("folder",))
     simulation = table_of(where, "simulation", plain.get("simulation", {}), ("seed",))
     budget = Budget.parse(plain["budget"])
-    selector = _selector(where, plain)
+    analyses, share = _research(where, plain["research"]) if "research" in plain else ((), None)
+    selector = _selector(where, plain) if "structure" in plain else None
+    workload = None if selector is None else _workload(read, plain)
+    if analyses:
+        workload, selector = _with_analyses(where, plain, read, analyses, share, selector, workload)
     structure = None
     if selector is not None:
         _check_selectable(where, plain)
@@ -346,7 +395,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         domain=read,
         structure=structure,
         selector=selector,
-        workload=None if selector is None else _workload(read, plain),
+        workload=workload,
         budget=budget,
         terms=Terms(
             neighbours=plain["neighbours"],
@@ -368,6 +417,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         labels_from=folder / text_of(where, "labels_from", plain["labels_from"]) if "labels_from" in plain else None,
         validated=folder / text_of(where, "validated", plain["validated"]) if "validated" in plain else None,
         records=_records(where, plain["records"]) if "records" in plain else None,
+        analyses=analyses,
         seed=whole("simulation.seed", simulation["seed"], least=0) if "seed" in simulation else None,
         remarks=tuple(dict.fromkeys(remarks)),
     )
@@ -442,6 +492,77 @@ def _selector(where: str, plain: Mapping[str, Any]) -> str | Mapping[str, Any] |
         text_of(where, "structure.selector.name", selector.get("name"))
         return selector
     return text_of(where, "structure.selector", selector)
+
+
+def _research(where: str, plain: object) -> tuple[tuple[PlannedAnalysis, ...], float | None]:
+    """Return the analyses of [research], at least one, and the share of the budget that it states."""
+    table = table_of(where, "research", plain, ("regressions", "share"))
+    share = table.get("share")
+    if share is not None and (
+        isinstance(share, bool) or not isinstance(share, (int, float)) or not _LEAST_SHARE <= share <= 1
+    ):
+        raise OptionError(f"{where}: research.share must be a part of the budget such as 0.6, at most 1, got {share!r}")
+    return read_analyses(f"{where}: research.regressions", table.get("regressions")), share
+
+
+def read_analyses(where: str, plain: object) -> tuple[PlannedAnalysis, ...]:
+    """Return analyses from a list of formulas, or of tables with a formula. Raises OptionError; parses no formula.
+
+    >>> read_analyses("x", ["income ~ age", {"formula": "hours ~ sex", "family": "linear"}])[1].family
+    'linear'
+    """
+    if not isinstance(plain, (list, tuple)) or not plain:
+        raise OptionError(
+            f'{where} must be a list of formulas such as ["income ~ age + sex", {{ formula = "hours ~ sex" }}], got '
+            f"{plain!r:.80}"
+        )
+    analyses = []
+    for one in plain:
+        table = {"formula": one} if isinstance(one, str) else table_of(where, "each", one, _ANALYSIS_KEYS)
+        groups = table.get("groups", False)
+        if not isinstance(groups, bool):
+            raise OptionError(f"{where}: groups must be true or false, got {groups!r:.80}")
+        texts = {key: text_of(where, key, table[key]) for key in ("formula", "family", "event") if key in table}
+        if "formula" not in texts:
+            raise OptionError(f"{where}: each needs a formula, such as 'income ~ age'; got {dict(table)!r:.80}")
+        analyses.append(PlannedAnalysis(**texts, groups=groups))
+    return tuple(analyses)
+
+
+def _with_analyses(
+    where: str,
+    plain: Mapping[str, Any],
+    domain: Domain,
+    analyses: tuple[PlannedAnalysis, ...],
+    share: float | None,
+    then: str | Mapping[str, Any] | None,
+    workload: Workload | None,
+) -> tuple[Workload, Mapping[str, Any]]:
+    """Return the workload, and the selector that measures tables for the analyses before `then`."""
+    from dpgm.research import cliques_of
+
+    if then is None and "structure" in plain:
+        raise OptionError(
+            f"{where}: [research] says what is measured, and [structure] names cliques; take selector = 'auto' there, "
+            "for what is left, or leave [structure] out"
+        )
+    if then is None and share not in (None, 1):
+        raise OptionError(
+            f"{where}: research.share = {share} leaves a part of the budget for nothing; name a selector under "
+            "[structure], or leave the share out"
+        )
+    if then is not None and share == 1:
+        raise OptionError(
+            f"{where}: research.share = 1 leaves nothing for the selector under [structure]; take a smaller share, or "
+            "leave [structure] out"
+        )
+    cliques = cliques_of(domain, analyses)
+    if workload is None:
+        # Without a selector it has no other settings.
+        limits = table_of(where, "workload", plain.get("workload", {}), ("max_cells", "never"))
+        workload = Workload.of(domain, cliques, **limits)
+    share = (1.0 if then is None else _RESEARCH_SHARE) if share is None else float(share)
+    return workload, {"name": "research", "share": share, "then": then or _DEFAULT_SELECTOR}
 
 
 def _workload(domain: Domain, plain: Mapping[str, Any]) -> Workload:

@@ -17,7 +17,7 @@ INFERENCE = "junction-tree"
 
 @hookimpl
 def dpgm_components() -> Iterable[Component]:
-    """The built-in engines and sources."""
+    """The built-in engines, selector and sources."""
     return (
         Component(
             kind="inference",
@@ -48,6 +48,12 @@ def dpgm_components() -> Iterable[Component]:
             name="soft-sign",
             target="dpgm_core.inference.collective.soft_sign:SoftSign",
             summary="posterior-mean E-step: a soft sign as wide as the sampling error",
+        ),
+        Component(
+            kind="selector",
+            name="research",
+            target="dpgm_core.learning.research:Targeted",
+            summary="named tables first, as [research] plans them for regressions; then another selector",
         ),
         Component(
             kind="source",

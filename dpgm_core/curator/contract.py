@@ -146,7 +146,8 @@ class Session(Protocol):
         ...
 
     def coarsen(self, merges: Mapping[str, Sequence[int]]) -> Domain:
-        """Count some attributes by fewer codes from now on; the new domain. Once, and before any pair is measured.
+        """Count some attributes by fewer codes from now on; the new domain. Once, and before any table that holds one
+        of them and another attribute is measured.
 
         merges: attribute -> the new code of each of its codes, 0 to its new size - 1; a function of released things
         only. Tables measured before stay as released, and `pooled` has them summed.

@@ -263,9 +263,6 @@ class LiveSession(Turns[HeldRecords], Measurer):
             records = self._open()
             if self._session.merges:
                 raise StructureError("the codes of this session were merged already, and are merged once")
-            tables = [one.structure for one in self._steps if isinstance(one, NoisyTables)]
-            if any(len(clique) > 1 for structure in tables for clique in structure.cliques):
-                raise StructureError("codes are merged before the first table of several attributes is measured")
             try:
                 codes_of = {name: tuple(codes) for name, codes in merges.items()}
             except (AttributeError, TypeError):
@@ -276,8 +273,12 @@ class LiveSession(Turns[HeldRecords], Measurer):
                 return self._domain
             domain = self._domain.coarsened(codes_of)  # refuses what are no codes
             merged = [name for name in codes_of if domain[name] != self._domain[name]]
-            for one in self._steps:
-                if isinstance(one, NoisyTables) and one.contrasts:
+            tables = [one for one in self._steps if isinstance(one, NoisyTables)]
+            large = [clique for one in tables for clique in one.structure.cliques if len(clique) > 1]
+            if any(name in clique for clique in large for name in merged):
+                raise StructureError("codes are merged before the first table of several attributes is measured")
+            for one in tables:
+                if one.contrasts:
                     check_untouched(one.structure, merged)
             exact = {name: tuple(map(int, codes)) for name, codes in codes_of.items()}
             records.recode({name: np.asarray(codes) for name, codes in exact.items()}, domain)

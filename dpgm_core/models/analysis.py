@@ -4,13 +4,15 @@ Let p be the model's distribution over the attributes V of a question, N the num
 psi its influence function at p. D are the effects (`dpgm_core.models.effects`) that the released tables tell, n_S their
 least squares estimates. The answer and its variance are
 
-    theta(p) + (1/N) sum over S in D of <psi_S, n_S - N p_S>,
-    Var_p(psi) / N + (1/N^2) sum over S in D of v_S |psi_S|^2,     psi_D the sum of psi_S over S in D.
+    theta(p) + (1/N) sum over S in D of <f_S, n_S - N p_S>,
+    Var_p(psi) / N + (1/N^2) sum over S in D of v_S |f_S|^2,     f = P_w psi, w the shares of codes under p.
 
-Statement. With P the population, the answer less theta(P) is L + B + R: L = <psi_D, n/N - P> has mean zero, given what
-p tends to, and the variance stated; B = <psi - psi_D, p - P> is zero where D holds psi; R = O(|p - P|^2). Proof. The
+Statement. With P the population, the answer less theta(P) is L + B + R: L = <f, n/N - P> has mean zero, given what
+p tends to, and the variance stated; B = <psi - f, p - P> is zero where D holds psi; R = O(|p - P|^2). Proof. The
 von Mises expansion gives theta(p) - theta(P) = <psi, p - P> + R; insert the definition of the answer, split psi, and
-note that <psi_D, p> cancels. Sampling is counted for all of psi, also where B is not zero.
+note that <f, p> cancels. Sampling is counted for all of psi, also where B is not zero. P_w keeps psi - f small where p
+has its mass: with equal weights a label for missing values, which is rare, would spoil the additive form that psi has
+elsewhere.
 
 So the bias of the learner drops out to first order wherever tables exist. Private selection chooses D, and the noise of
 a table is drawn after it was chosen. That earlier noise chooses later tables, and records choose D, is not part of the
@@ -32,7 +34,7 @@ from attrs import evolve, field, frozen
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.errors import InferenceError, OptionError, TooLarge, brief
 from dpgm_core.models.corrections import MAX_CELLS, Grid
-from dpgm_core.models.effects import Axes, Effects, add_over_axes, effect, means_over_axes, subsets
+from dpgm_core.models.effects import Axes, Effects, add_over_axes, code_weights, effect, means_over_axes, subsets
 from dpgm_core.models.functionals import Functional, Regression
 from dpgm_core.models.intervals import checked_level
 from dpgm_core.models.misfit import cell_scales
@@ -183,21 +185,23 @@ def estimate(
     values, influence = question.evaluate(question.table)
     effects = grid.effects(model.learned)
     # What the tables say of each cell, less what the model does, as far as they tell it.
-    average = question.grid.by_block(influence)
-    apart = effects.table / effects.total - effects.project(question.grid.mass(question.table)[None])[0]
-    told = effects.project(average)
+    average = grid.by_block(influence)
+    weights = question.weights(question.table)
+    apart = effects.table / effects.total - effects.project(grid.mass(question.table)[None])[0]
+    apart = effects.spread(apart[None], weights)[0]
+    told = effects.project(average, weights)
     corrected = values + average.reshape(len(values), -1) @ apart.reshape(-1)
     sampling = _covariance(average, question.grid.mass(question.table)) / effects.total
     if rows is not None:
         rest = influence - question.grid.by_code(told)
         sampling = sampling + (rest * question.table) @ rest.T / float(np.sum(rows))
-    noise = effects.noise(average) / effects.total**2
+    noise = effects.noise(told) / effects.total**2
     structure = _structure_covariance(model, question, average, effects)
     covariance = sampling + noise + structure
     unstable = False
     if isinstance(functional, Regression):
-        weights = question.grid.condition(question.table + question.grid.by_weight(apart))
-        root = functional.solve(weights, values, _MAX_STEPS)
+        counts = grid.condition(question.table + grid.by_weight(apart))
+        root = functional.solve(counts, values, _MAX_STEPS)
         errors = np.sqrt(np.diag(covariance))
         # The root may be as far beyond the step as the step was long: then the model is what is far off.
         near = _MAX_MOVE * errors + np.abs(corrected - values)
@@ -274,6 +278,10 @@ class _Question:
         whole[(slice(None), *self.grid.where)] = influence.reshape(len(values), *shape[: self.grid.free]) / mass
         return values, whole.reshape(len(values), -1)
 
+    def weights(self, table: FloatArray) -> list[FloatArray]:
+        """Return the probabilities of the blocks of each attribute under a table over all codes."""
+        return code_weights(self.grid.mass(table))
+
 
 def _covariance(values: FloatArray, table: FloatArray) -> FloatArray:
     """Return the covariance of K functions under a table; (K, K)."""
@@ -289,9 +297,10 @@ def _structure_covariance(model: Model, question: _Question, values: FloatArray,
         return covariance
     error, table = model._error().expected, question.grid.mass(question.table)[None]
     pairs = [pair for pair in subsets(range(len(effects.shape)), most=2) if len(pair) == 2]
-    means = means_over_axes(values, [pair for pair in pairs if pair not in effects.variances])
+    weights = question.weights(question.table)
+    means = means_over_axes(values, [pair for pair in pairs if pair not in effects.variances], weights)
     for pair, mean in means.items():
-        part = effect(mean, pair).reshape(len(values), -1)
+        part = effect(mean, pair, weights).reshape(len(values), -1)
         shares = [table.sum(axis=tuple(at for at in range(1, table.ndim) if at != axis + 1))[0] for axis in pair]
         scales = cell_scales(*shares).reshape(-1)
         covariance += error * ((part * scales**2) @ part.T)
@@ -312,7 +321,7 @@ def _support(question: _Question, effects: Effects) -> tuple[FloatArray, tuple[t
         except InferenceError:
             continue  # a perturbed model at which the estimate is undefined judges nothing
         average = question.grid.by_block(influence)
-        rest = influence - question.grid.by_code(effects.project(average))
+        rest = influence - question.grid.by_code(effects.project(average, question.weights(table)))
         whole = (influence**2) @ table
         shares = np.divide((rest**2) @ table, whole, out=np.zeros(count), where=whole > 0)
         higher = np.flatnonzero((shares > worst) & (shares > _MAX_MEASURED))
@@ -345,10 +354,11 @@ def _missing(
     whole, mass = (influence**2) @ table, question.grid.mass(table)[None]
     sets = [axes for axes in subsets(range(len(effects.shape)), most=_MAX_ORDER) if axes not in effects.variances]
     shares: dict[Clique, FloatArray] = {}
-    means = means_over_axes(average, sets)
+    codes = question.weights(table)
+    means = means_over_axes(average, sets, codes)
     weights = means_over_axes(mass, sets)
     for axes in sets:
-        part = effect(means[axes], axes).reshape(len(average), -1)
+        part = effect(means[axes], axes, codes).reshape(len(average), -1)
         weight = weights[axes].reshape(-1) * (mass.size / weights[axes].size)
         shares[tuple(question.grid.attributes[at] for at in axes)] = (part**2) @ weight / whole
     for at in question.grid.merged:

@@ -11,6 +11,13 @@ isotropic, so its orthogonal components have uncorrelated noise, with covariance
 appears only in tables with S inside T_k, so the normal equations separate over S into weighted means.
 
 Tests compare this with dense least squares.
+
+A function that no table tells whole is replaced by one that tables tell. With weights w of the codes of each attribute,
+all positive, its effects are taken under w: "subtract the mean" and "take it" mean the weighted one, and the part that
+the tables D tell is P_w f = sum over S in D of these effects. Where codes are rare, as those of missing values are, a
+function that is a sum of functions of few attributes but for these codes keeps that form. P_w f lies in the span of the
+tables, so that the estimate of its sum is by its uniform effects, as above. The adjoint of P_w spreads what tables tell
+over cells by the weights.
 """
 
 from __future__ import annotations
@@ -34,6 +41,8 @@ from dpgm_core.structure.graphs import Clique
 __all__ = [
     "Axes",
     "Effects",
+    "Weights",
+    "code_weights",
     "add_over_axes",
     "combine_tables",
     "effect",
@@ -46,8 +55,14 @@ __all__ = [
 #: Axes of a table, ascending.
 Axes: TypeAlias = tuple[int, ...]
 
+#: Of the codes of each axis.
+Weights: TypeAlias = Sequence[FloatArray]
+
 #: A noisy table: attributes, counts, noise variance of a cell, and whether it holds all effects of its attributes.
 Measured: TypeAlias = tuple[Clique, FloatArray, float, bool]
+
+#: Least weight of a code by `code_weights`.
+_LEAST_WEIGHT = 1e-6
 
 #: More effects than this are not computed one by one.
 _MAX_EFFECTS = 2**16
@@ -58,7 +73,9 @@ _MAX_EFFECTS = 2**16
 # that the cost is that of a few passes over the largest array.
 
 
-def means_over_axes(values: FloatArray, targets: Iterable[Axes]) -> dict[Axes, FloatArray]:
+def means_over_axes(
+    values: FloatArray, targets: Iterable[Axes], weights: Weights | None = None
+) -> dict[Axes, FloatArray]:
     """Return the mean of the values over all axes but those of each target.
 
     Parameters
@@ -66,6 +83,8 @@ def means_over_axes(values: FloatArray, targets: Iterable[Axes]) -> dict[Axes, F
     values : array of shape (K, *shape)
     targets : iterable of tuple of int
         Axes of `shape` that stay.
+    weights : sequence of arrays, optional
+        Of the codes of each axis, which sum to 1; by default equal.
 
     Returns
     -------
@@ -86,7 +105,7 @@ def means_over_axes(values: FloatArray, targets: Iterable[Axes]) -> dict[Axes, F
             return
         without, within = [one for one in left if axis not in one], [one for one in left if axis in one]
         if without:
-            walk(array.mean(axis=axis + 1, keepdims=True), axis + 1, without)
+            walk(_mean(array, axis, weights), axis + 1, without)
         if within:
             walk(array, axis + 1, within)
 
@@ -118,18 +137,25 @@ def add_over_axes(tables: Mapping[Axes, FloatArray], shape: Sequence[int]) -> Fl
     return np.ascontiguousarray(np.broadcast_to(summed, (len(summed), *shape)))
 
 
-def effect(values: FloatArray, axes: Axes) -> FloatArray:
+def effect(values: FloatArray, axes: Axes, weights: Weights | None = None) -> FloatArray:
     """Return the effect of these axes: centred along them, averaged along all others.
 
-    values: (K, *shape).
+    values: (K, *shape). weights: as of `means_over_axes`.
 
     >>> effect(np.array([[[1.0, 3.0], [5.0, 7.0]]]), (1,)).tolist()
     [[[-1.0, 1.0]]]
     """
     for axis in range(values.ndim - 1):
-        mean = values.mean(axis=axis + 1, keepdims=True)
+        mean = _mean(values, axis, weights)
         values = values - mean if axis in axes else mean
     return values
+
+
+def _mean(values: FloatArray, axis: int, weights: Weights | None) -> FloatArray:
+    """Return the mean along an axis of `shape`, which stays with length 1; an axis of length 1 is averaged already."""
+    if weights is None or values.shape[axis + 1] == 1:
+        return np.asarray(values.mean(axis=axis + 1, keepdims=True))
+    return np.expand_dims(np.tensordot(values, weights[axis], axes=(axis + 1, 0)), axis + 1)
 
 
 def subsets(axes: Iterable[int], *, most: int | None = None) -> Iterator[Axes]:
@@ -137,6 +163,19 @@ def subsets(axes: Iterable[int], *, most: int | None = None) -> Iterator[Axes]:
     ordered = sorted(axes)
     sizes = range(min(len(ordered), len(ordered) if most is None else most) + 1)
     return chain.from_iterable(combinations(ordered, size) for size in sizes)
+
+
+def code_weights(table: FloatArray) -> list[FloatArray]:
+    """Return the probabilities of the codes of each axis, each at least 1e-6 or so.
+
+    table: probabilities, (*shape).
+
+    >>> [weights.tolist() for weights in code_weights(np.array([[0.25, 0.5], [0.25, 0.0]]))]
+    [[0.75, 0.25], [0.5, 0.5]]
+    """
+    shares = [table.sum(axis=tuple(at for at in range(table.ndim) if at != axis)) for axis in range(table.ndim)]
+    positive = [np.maximum(one, _LEAST_WEIGHT) for one in shares]
+    return [one / one.sum() for one in positive]
 
 
 # --- Effects that tables tell ---------------------------------------------------------------------
@@ -168,16 +207,31 @@ class Effects:
     total: float
     tops: tuple[Axes, ...]
 
-    def project(self, values: FloatArray) -> FloatArray:
+    def project(self, values: FloatArray, weights: Weights | None = None) -> FloatArray:
         """Return the part of functions that the tables tell: the sum of their effects that are estimated.
 
-        values: (K, *shape).
+        values: (K, *shape). weights: of the codes of each axis, as of `means_over_axes`.
         """
         parts = {axes: np.zeros((1,) * values.ndim) for axes in self.tops}
-        for axes, part in self._effects(values):
+        for axes, part in self._effects(values, weights if self._is_closed else None):
             top = self._top_of(axes)
             parts[top] = parts[top] + part
         return add_over_axes(parts, self.shape)
+
+    def spread(self, values: FloatArray, weights: Weights) -> FloatArray:
+        """Return the adjoint of `project`: sums that the tables tell, over cells in proportion to positive weights.
+
+        values: (K, *shape).
+        """
+        product = functools.reduce(np.multiply.outer, weights)
+        if not self._is_closed:
+            return self.project(values)
+        return self.project(values / product, weights) * product
+
+    @functools.cached_property
+    def _is_closed(self) -> bool:
+        """Whether with each effect those of its subsets are estimated, as they are but for contrasts."""
+        return all(some in self.variances for top in self.tops for some in subsets(top))
 
     def noise(self, values: FloatArray) -> FloatArray:
         """Return the covariance of sum_c f(c) table(c) from noise, for K functions; (K, K), records**2."""
@@ -187,14 +241,14 @@ class Effects:
             covariance += self.variances[axes] * (flat @ flat.T)
         return covariance
 
-    def _effects(self, values: FloatArray) -> Iterator[tuple[Axes, FloatArray]]:
+    def _effects(self, values: FloatArray, weights: Weights | None = None) -> Iterator[tuple[Axes, FloatArray]]:
         by_top: dict[Axes, list[Axes]] = {top: [] for top in self.tops}
         for axes in self.variances:
             by_top[self._top_of(axes)].append(axes)
-        means = means_over_axes(values, self.tops)
+        means = means_over_axes(values, self.tops, weights)
         for top, inside in by_top.items():
             for axes in inside:
-                yield axes, effect(means[top], axes)
+                yield axes, effect(means[top], axes, weights)
 
     def _top_of(self, axes: Axes) -> Axes:
         return next(top for top in self.tops if set(axes) <= set(top))

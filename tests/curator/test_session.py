@@ -328,6 +328,17 @@ def test_a_pair_must_not_be_measured_before_codes_are_merged():
         assert session.domain == DOMAIN
 
 
+def test_codes_outside_of_measured_tables_may_be_merged_later():
+    """The table keeps its numbers, and what is measured afterwards has the merged codes."""
+    with curator(budget=Budget.zcdp(10**12)).session(workload=WORKLOAD) as session:
+        each = session.budget * Fraction(1, 4)
+        before = session.measure([("c", "d")], each).tables["c", "d"]
+        assert session.coarsen({"b": [0, 0]})["b"].size == 1
+        session.measure([("b", "c")], each)
+        pooled = session.pooled()
+        assert (pooled.tables["c", "d"] == before).all() and pooled.tables["b", "c"].shape[0] == 1
+
+
 def test_the_number_of_records_is_as_the_terms_say():
     """Estimated, declared, or published."""
     for total, expected, variance in (("estimated", 500, True), (70, 70, False), ("public", 500, False)):

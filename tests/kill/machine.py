@@ -65,7 +65,7 @@ age = { bins = [0, 40, 99], unknown = "?" }
 ward = { labels = ["a", "b", "c"], unknown = "a" }
 """
 #: Of a life whose runs choose their structure; they cost rho, mu, or an (epsilon, delta) under an exact account.
-SELECTORS = ("mst", "oneshot", "aim", "grow")
+SELECTORS = ("mst", "oneshot", "aim", "grow", "research")
 COST = Fraction(1, 10)
 
 # Seconds from the aim to the kill, at most: a charge and a creation take some milliseconds each. A whole run takes as
@@ -183,7 +183,8 @@ class Machine:
         budget, structure = 'epsilon = "{0}"', 'graph = "chain"'
         if selector:
             budget = chance.choice(('rho = "{0}"', 'epsilon = "{0}", delta = "{1}"', 'mu_squared = "{0}"'))
-            structure = f'select = "{selector}"'
+            options = ', tables = [["sex", "age"]], then = "mst"' if selector == "research" else ""
+            structure = f'select = {{ name = "{selector}"{options} }}'
         each, whole = (budget.format(count * COST, count * COST / 10**8) for count in (1, slots))
         (folder / "visits.toml").write_text(SPEC.format(each=each, whole=whole, structure=structure))
         (folder / "domain.toml").write_text(DOMAIN)

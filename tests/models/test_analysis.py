@@ -8,6 +8,7 @@ from attrs import evolve
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Model, OptionError, SeededRandomness, Structure, StructureError, Tables, TooLarge
+from dpgm_core.models import analysis
 from dpgm_core.models.analysis import estimate
 from dpgm_core.models.corrections import correct_shares
 from dpgm_core.models.functionals import Moments, Regression
@@ -144,6 +145,35 @@ def test_a_model_alone_cannot_vouch_for_itself():
     assert found.standing == ("by structure",) and found.missing[0][0][0] == ("a", "y")
 
 
+def test_a_rare_code_does_not_spoil_what_pairs_tell():
+    """A logistic regression leaves out records with a third label, of which there are hardly any: pairs with the
+    outcome and a table of covariates tell nearly all of it, as without that label; with equal weights of codes they do
+    not."""
+    domain = Domain.from_sizes({"a": 3, "b": 3, "y": 3})
+    rare = np.array([0.55, 0.44, 0.01])
+    p = np.einsum("a,b,y->aby", rare, rare, rare)
+    p[1, :, 1] *= 1.5
+    p[:, 1, 1] *= 0.7
+    p /= p.sum()
+    cells = np.stack(np.unravel_index(np.arange(27), (3, 3, 3)), 1)
+    included = (cells < 2).all(axis=1)
+    regression = Regression(
+        attributes=("a", "b", "y"),
+        names=("1", "a", "b"),
+        family="logistic",
+        design=np.column_stack([np.ones(27), cells[:, :2]]) * included[:, None],
+        outcome=(cells[:, 2] == 1).astype(float),
+        included=included,
+    )
+    structure = Structure(domain, [("a", "y"), ("b", "y"), ("a", "b")])
+    model = model_of(structure, 5000 * p, p)
+    found = estimate(model, regression)
+    assert found.unsupported.max() < 0.1
+    truth, influence = regression.evaluate(p.reshape(-1))
+    np.testing.assert_allclose(found.estimate, truth, atol=1e-3)
+    np.testing.assert_allclose(np.diag(found.sampling), influence**2 @ p.reshape(-1) / 5000, rtol=0.03)
+
+
 def test_one_set_of_rows_is_as_good_as_the_model():
     """Where tables tell the answer the chance of the rows cancels: sets of 20,000 and a million agree."""
     model = model_of(TRIPLES, 10_000 * TRUTH, tempered(0.8))
@@ -240,8 +270,10 @@ def indicators(names, given):
 @pytest.mark.parametrize(
     ("names", "given"), [(("a",), {}), (("y", "a"), {}), (("a", "y"), {"b": 1}), (("y",), {"c": 0})]
 )
-def test_intervals_of_probabilities_are_those_of_the_functional(structure, names, given):
-    """The closed form gives the corrected answer and its noise; its sampling is that of all, told or not."""
+def test_intervals_of_probabilities_are_those_of_the_functional(structure, names, given, monkeypatch):
+    """The closed form gives the corrected answer and its noise, with equal weights of codes; its sampling is that of
+    all, told or not."""
+    monkeypatch.setattr(analysis, "code_weights", lambda table: [np.full(size, 1 / size) for size in table.shape])
     rng = np.random.default_rng(4)
     counts = 5000 * TRUTH + rng.normal(scale=30, size=SHAPE)
     model = model_of(structure, counts, tempered(0.8))

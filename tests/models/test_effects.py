@@ -75,6 +75,34 @@ def test_effects_sum_to_the_function_and_do_not_overlap(sizes, seed):
     np.testing.assert_allclose(whole, np.sum(values.reshape(2, -1) ** 2, axis=1))
 
 
+@given(overlapping())
+def test_weighted_projections_are_by_their_definition_and_spreads_their_adjoint(case):
+    """P_w f = sum over S in D of its effects under w, which tables tell: a second projection, weighted or not, changes
+    nothing, and what tables tell already stays. <f, spread of g> = <P_w f, g>."""
+    sizes, _, cliques, seed = case
+    rng = np.random.default_rng(seed)
+    tables = [
+        (tuple(NAMES[at] for at in clique), np.zeros([sizes[at] for at in clique]), 1.0, True) for clique in cliques
+    ]
+    effects = combine_tables(tuple(NAMES[: len(sizes)]), sizes, tables, (1.0, 1.0))
+    weights = [rng.dirichlet(np.full(size, 0.5)) + 1e-3 for size in sizes]
+    weights = [one / one.sum() for one in weights]
+    values, others = rng.normal(size=(2, 2, *sizes))
+    found = effects.project(values, weights)
+    direct = np.zeros_like(values)
+    for axes in effects.variances:
+        part = values
+        for at, weight in enumerate(weights):
+            mean = np.expand_dims(np.moveaxis(part, at + 1, -1) @ weight, at + 1)
+            part = part - mean if at in axes else np.repeat(mean, sizes[at], axis=at + 1)
+        direct += part
+    np.testing.assert_allclose(found, direct, atol=1e-10)
+    np.testing.assert_allclose(effects.project(found), found, atol=1e-9)
+    np.testing.assert_allclose(effects.project(effects.project(values), weights), effects.project(values), atol=1e-9)
+    adjoint = effects.spread(others, weights)
+    np.testing.assert_allclose(np.vdot(values, adjoint), np.vdot(found, others), rtol=1e-7, atol=1e-8)
+
+
 @given(st.integers(1, 4), st.integers(0, 2**32 - 1), st.data())
 def test_means_are_means_and_sums_their_adjoint(axes, seed, data):
     """<sum of broadcast tables, f> = sum of <table, mean of f> times the cells averaged."""

@@ -34,6 +34,7 @@ SELECTORS: tuple[tuple[dict[str, object], str], ...] = (
     ({"name": "grow"}, "rho"),
     ({"name": "mst"}, "delta"),
     ({"name": "grow"}, "delta"),
+    ({"name": "research", "tables": [["sex", "age"]], "then": "mst"}, "epsilon"),
     ({"name": "mst"}, "mu"),
 )
 

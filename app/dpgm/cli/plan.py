@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -184,6 +184,7 @@ def _print_selection(spec: Path, run: Spec, planned: SelectionPlan, records: flo
     assert workload is not None  # the spec has one wherever it has select
     in_tables = {name for clique in workload.candidates for name in clique}
     unmeasured = [name for name in workload.domain.names if name not in in_tables]
+    analyses = _expected(run, planned, records)
     if as_json:
         facts = planned.to_dict()
         print_json(
@@ -198,6 +199,7 @@ def _print_selection(spec: Path, run: Spec, planned: SelectionPlan, records: flo
                 "unsafe": None,
                 "conditions": conditions,
                 "private": private,
+                **({"analyses": analyses} if analyses else {}),
             }
         )
         return
@@ -229,3 +231,44 @@ def _print_selection(spec: Path, run: Spec, planned: SelectionPlan, records: flo
         print_table(["limit", "value"], [[what, f"{most:,}"] for what, most in planned.limits.items()])
     if unmeasured:
         print_out(unmeasured_note(unmeasured))
+    _print_analyses(analyses)
+
+
+def _expected(run: Spec, planned: SelectionPlan, records: float | None) -> list[dict[str, Any]]:
+    """Return what the tables of each analysis are expected to tell of its numbers, by a public guess."""
+    if run.research is None:
+        return []
+    from dpgm_core.learning.research import ANALYSIS_TABLES
+
+    research, own = run.research, planned.shares[ANALYSIS_TABLES]
+    widths = None if records is None else research.widths(own, run.terms, records)
+    return [
+        {
+            "analysis": str(analysis),
+            "name": name,
+            "measured": 1 - float(research.unsupported[number][at]),
+            "width": None if widths is None else float(widths[number][at]),
+        }
+        for number, analysis in enumerate(run.analyses)
+        for at, name in enumerate(research.analyses[number].names)
+    ]
+
+
+def _print_analyses(analyses: list[dict[str, Any]]) -> None:
+    """Print how much wider each interval is expected to be than without noise, and how much of it is measured."""
+    if not analyses:
+        return
+    print_out()
+    rows = [
+        [
+            one["analysis"],
+            one["name"],
+            f"{100 * one['measured']:.1f}",
+            "-" if one["width"] is None else f"{one['width']:.2f}",
+        ]
+        for one in analyses
+    ]
+    print_table(["analysis", "number", "measured (%)", "width over a sample's"], rows)
+    print_out("widths and parts are a guess from the domain alone; no record was read for them")
+    if analyses[0]["width"] is None:
+        print_err("for the expected widths give a publicly known number of records: --records N")

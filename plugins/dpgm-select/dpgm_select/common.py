@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from attrs import field, frozen
@@ -28,7 +28,7 @@ from dpgm_core import (
 )
 from dpgm_core.learning import Limits, ModelSize, share_of
 from dpgm_core.privacy import temperature
-from dpgm_select.merging import find_merges, merge_session_codes
+from dpgm_select.merging import find_merges, measured_before, merge_session_codes
 from dpgm_select.spending import epsilon_of, noise_of
 
 __all__ = [
@@ -200,11 +200,11 @@ def measure_attributes(session: Session, budget: Budget, merge: bool) -> tuple[G
     """Measure every attribute alone and merge rare codes; what was measured, and notes."""
     alone = single_candidates(session.workload)
     measured = session.measure(alone, budget)
-    notes = merge_session_codes(session, find_merges(measured)) if merge else []
+    notes = merge_session_codes(session, find_merges(measured, session)) if merge else []
     if notes and not informative_candidates(session):
         notes.append("no two attributes with several codes each were left, so no table of several is measured")
     growth = Growth(session=session, size=ModelSize(session.domain))
-    growth.add(*alone)
+    growth.add(*alone, *measured_before(session))
     return growth, notes
 
 
@@ -241,10 +241,13 @@ def clique_text(clique: Clique) -> str:
 
 
 class Components:
-    """Connected components of the attributes."""
+    """Connected components of the attributes, by tables that were measured already."""
 
-    def __init__(self, alone: Sequence[Clique]) -> None:
+    def __init__(self, alone: Sequence[Clique], measured: Iterable[Clique] = ()) -> None:
         self._of = {name: name for (name,) in alone}
+        for first, *others in measured:
+            for other in others:
+                self.join((first, other))
 
     def together(self, pair: Clique) -> bool:
         """Whether both are joined already."""

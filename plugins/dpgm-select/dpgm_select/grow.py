@@ -70,7 +70,7 @@ from dpgm_select.common import (
     score_candidates,
     single_candidates,
 )
-from dpgm_select.merging import find_merges, merge_session_codes
+from dpgm_select.merging import find_merges, measured_before, merge_session_codes
 from dpgm_select.spending import LEFT, absolute, detectable, epsilon_of, ratio
 from dpgm_select.split import level_up, pull
 
@@ -375,7 +375,7 @@ class _Growing:
         if part > _ALONE * 1.05:
             self.session.measure(self.alone, share_of(self.whole, part - _ALONE))
         self.had = dict.fromkeys(self.alone, max(part, _ALONE) / count)
-        self.growth.add(*self.alone)
+        self.growth.add(*self.alone, *measured_before(self.session))
         self.fit = self.growth.fitted(self.fitting)
 
     def merge_codes(self) -> None:
@@ -383,7 +383,7 @@ class _Growing:
         if self._merges:
             self.notes += merge_session_codes(self.session, self._merges)
             self.growth = Growth(session=self.session, size=ModelSize(self.session.domain))
-            self.growth.add(*self.alone)
+            self.growth.add(*self.alone, *measured_before(self.session))
             self.fit = self.growth.fitted(self.fitting)
         self.pairs = informative_candidates(self.session, 2)
 
@@ -392,7 +392,7 @@ class _Growing:
 
         Rare codes are not merged yet, as single columns are better told with all their codes.
         """
-        self._merges = find_merges(self.session.pooled()) if self.options.merge else {}
+        self._merges = find_merges(self.session.pooled(), self.session) if self.options.merge else {}
         sizes = {**self.session.domain.sizes, **{name: max(codes) + 1 for name, codes in self._merges.items()}}
         self.pairs = [pair for pair in larger_candidates(self.workload, 2) if min(sizes[name] for name in pair) > 1]
         if not self.pairs:
@@ -454,9 +454,10 @@ class _Growing:
     def join_forest(self) -> None:
         """Choose the edges of a spanning forest on the model of single attributes, and measure them."""
         told, edges = predict_tables(self.fit, self.pairs), count_edges(self.workload)
-        each, joined, tree = share_of(self.whole, _CHOICE / edges), Components(self.alone), list[Clique]()
+        each, tree = share_of(self.whole, _CHOICE / edges), list[Clique]()
+        joined = Components(self.alone, self.growth.cliques)
         offset = _OFFSET * self.noise(_FOREST_AT_MOST / edges)
-        apart = self.pairs
+        apart = [one for one in self.pairs if not joined.together(one)]
         while fitting := self._fitting_forest(apart):
             scores = score_candidates(self.session, fitting, told, self.records, offset)
             pair = self.session.select(scores, each).cliques[0]

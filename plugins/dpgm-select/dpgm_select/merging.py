@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dpgm_core import FloatArray, NoisyTables, Session
+from dpgm_core import Clique, FloatArray, NoisyTables, Session
 
-__all__ = ["RARE", "find_merges", "merge_rare_codes", "merge_session_codes"]
+__all__ = ["RARE", "find_merges", "measured_before", "merge_rare_codes", "merge_session_codes"]
 
 #: Standard deviations of its noise below which a code's count is rare. MST takes 3 and merges all rare codes into one;
 #: blocks of them keep more, and 2 was more accurate than 3 and 4.
@@ -47,18 +47,25 @@ def merge_rare_codes(counts: FloatArray, deviation: float) -> tuple[int, ...] | 
     return tuple(new_codes) if blocks < len(counts) else None
 
 
-def find_merges(alone: NoisyTables) -> dict[str, tuple[int, ...]]:
+def find_merges(measured: NoisyTables, session: Session) -> dict[str, tuple[int, ...]]:
     """The new codes of each attribute that has rare ones, by noisy one-way tables. Codes that constraints are about
-    stay as they are."""
+    stay as they are, and those that a table of several attributes told apart."""
+    told_apart = {name for clique in measured_before(session) for name in clique}
     merges = {}
-    for number, (name,) in enumerate(alone.structure.cliques):
-        if name in alone.structure.domain.constrained:
+    for number, (name, *others) in enumerate(measured.structure.cliques):
+        if others or name in told_apart or name in measured.structure.domain.constrained:
             continue  # what constraints say of a label would be lost
-        counts = alone.tables.group(number).reshape(-1).astype(np.float64)
-        new_codes = merge_rare_codes(counts, math.sqrt(float(alone.variances[number])))
+        counts = measured.tables.group(number).reshape(-1).astype(np.float64)
+        new_codes = merge_rare_codes(counts, math.sqrt(float(measured.variances[number])))
         if new_codes is not None:
             merges[name] = new_codes
     return merges
+
+
+def measured_before(session: Session) -> list[Clique]:
+    """The tables of several attributes that are measured already once a selector has measured each attribute alone:
+    those of whoever had the session before."""
+    return [clique for clique in session.pooled().structure.cliques if len(clique) > 1]
 
 
 def merge_session_codes(session: Session, merges: Mapping[str, tuple[int, ...]]) -> list[str]:

@@ -96,7 +96,7 @@ class Mst(Options):
         each = share_of(whole, _CHOICES / edges)
         noise = absolute(share_of(whole, (1 - _ALONE - _CHOICES) / edges), session.terms, workload)
         sizes = session.domain.sizes
-        joined = Components(single_candidates(workload))
+        joined = Components(single_candidates(workload), growth.cliques)
         chosen: list[Clique] = []
         trace: list[dict[str, Any]] = []
         while True:

@@ -1,0 +1,126 @@
+"""Analysis plans: formulas that are stated before the records are read, and the selector that measures their tables.
+
+>>> from dpgm_core import Domain, Workload
+>>> workload = Workload.all(Domain.from_dict({"income": ["low", "high"], "sex": ["F", "M"], "job": ["cook", "pilot"]}))
+>>> plan = plan_analyses(workload, [{"formula": "income ~ sex", "groups": True}])
+>>> plan.tables[-1]
+('income', 'sex')
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dpgm.analysis import question_of
+from dpgm.formulas import Formula, read_formula
+from dpgm.spec import PlannedAnalysis, read_analyses
+from dpgm_core.domain.domain import Domain
+from dpgm_core.errors import DpgmError, StructureError, clipped
+from dpgm_core.learning.research import ResearchPlan, Targeted, plan_research
+from dpgm_core.learning.selector import Selector
+from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.workload import Workload
+
+__all__ = ["cliques_of", "plan_analyses", "research_selector", "targeted"]
+
+
+def plan_analyses(workload: Workload, analyses: Sequence[str | Mapping[str, Any] | PlannedAnalysis]) -> ResearchPlan:
+    """Return the tables that analyses need, and shares of a budget for them, from the domain alone.
+
+    Parameters
+    ----------
+    workload : Workload
+        Its candidates may be measured.
+    analyses : sequence
+        Formulas, or tables with `formula` and, as in `dpgm.analyse`, `family`, `event` or `groups`.
+
+    Raises
+    ------
+    OptionError, StructureError, TooLarge, InferenceError
+        For formulas that do not fit the domain, and analyses that no candidate tells enough of.
+    """
+    listed = [_as_planned(one) for one in analyses]
+    functionals = []
+    for one in listed:
+        formula = _read(workload.domain, one)
+        try:
+            functionals.append(question_of(formula, one.groups, one.family, one.event)[1].functional)
+        except DpgmError as error:
+            raise type(error)(_named(one, error)) from None
+    return plan_research(functionals, workload)
+
+
+def research_selector(
+    workload: Workload | Domain,
+    analyses: Sequence[str | Mapping[str, Any] | PlannedAnalysis],
+    *,
+    share: float = 0.6,
+    then: str | Mapping[str, Any] | Selector = "auto",
+) -> Targeted:
+    """Return a selector for `dpgm.fit` that measures the tables of analyses first.
+
+    Parameters
+    ----------
+    workload : Workload or Domain
+        The one that the fit gets.
+    analyses : sequence
+        As in `plan_analyses`.
+    share : float
+        Of the budget, for these tables; 1 for nothing else.
+    then : str, mapping or Selector
+        The selector that spends the rest.
+
+    Examples
+    --------
+    >>> domain = Domain.from_dict({"income": ["low", "high"], "sex": ["F", "M"]})
+    >>> research_selector(domain, [{"formula": "income ~ sex", "groups": True}], share=1.0).analyses
+    ('income ~ sex, by groups',)
+    """
+    workload = Workload.default(workload) if isinstance(workload, Domain) else workload
+    listed = [_as_planned(one) for one in analyses]
+    return targeted(plan_analyses(workload, listed), listed, share=share, then=then)
+
+
+def targeted(plan: ResearchPlan, analyses: Sequence[PlannedAnalysis], *, share: float, then: Any) -> Targeted:
+    """Return the selector of a plan, which states its analyses."""
+    return Targeted(
+        tables=plan.tables, weights=plan.weights, analyses=tuple(map(str, analyses)), share=share, then=then
+    )
+
+
+def cliques_of(domain: Domain, analyses: Sequence[PlannedAnalysis]) -> list[Clique]:
+    """Return the sets of columns that tables may be of: all of three, and the outcome with each longer term.
+
+    Raises OptionError and StructureError for formulas that do not fit the domain.
+    """
+    sets: dict[frozenset[str], Clique] = {}
+    for formula in (_read(domain, one) for one in analyses):
+        names = formula.attributes
+        outcome = names[: len(names) - len(formula.covariates)]
+        terms = [frozenset((*outcome, *term)) for term in formula.term_attributes]
+        for one in (*map(frozenset, itertools.combinations(names, min(3, len(names)))), *terms):
+            sets[one] = tuple(name for name in domain.names if name in one)
+    return [one for some, one in sets.items() if not any(some < other for other in sets)]
+
+
+def _as_planned(analysis: str | Mapping[str, Any] | PlannedAnalysis) -> PlannedAnalysis:
+    return analysis if isinstance(analysis, PlannedAnalysis) else read_analyses("an analysis plan", [analysis])[0]
+
+
+def _read(domain: Domain, analysis: PlannedAnalysis) -> Formula:
+    formula = read_formula(analysis.formula, domain)
+    for name in formula.attributes:
+        if name in domain.undetermined:
+            raise StructureError(
+                f"{clipped(analysis.formula, 200)}: the labels or bins of {name!r} are still to be found privately, so "
+                "no tables can be planned for it; give it public labels or bins"
+            )
+    return formula
+
+
+def _named(analysis: PlannedAnalysis, error: DpgmError) -> str:
+    """Return the error's sentence, which begins with the formula."""
+    text = clipped(analysis.formula, 200)
+    return str(error) if str(error).startswith(text) else f"{text}: {error}"
