@@ -123,8 +123,8 @@ def gdp_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
     """
     if delta < _MIN_DELTA or drawn_cells(epsilon, delta) < MOVED_CELLS:
         raise BudgetError(
-            f"(epsilon, delta) = ({decimal_text(epsilon)}, {decimal_text(delta)}) has no exact Gaussian curve: delta is "
-            "too small, or epsilon too large, for noise on whole numbers; ask for zCDP (rho) instead"
+            f"(epsilon, delta) = ({decimal_text(epsilon)}, {decimal_text(delta)}) has no exact Gaussian curve: delta "
+            "is too small, or epsilon too large, for noise on whole numbers; ask for zCDP (rho) instead"
         )
     goal = delta * (1 - APART - ROOM)
 
