@@ -9,6 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
+from dpgm_core._util.exact_numbers import decimal_text
 from dpgm_core.errors import BudgetError
 
 __all__ = [
@@ -52,17 +53,21 @@ APART, ROOM = Fraction(1, 10**6), Fraction(1, 10**6)
 _DOWN = decimal.Context(prec=12, rounding=decimal.ROUND_FLOOR)
 _UP = decimal.Context(prec=12, rounding=decimal.ROUND_CEILING)
 #: Deltas are computed from there on.
-_MIN_DELTA = Fraction(1, 10**200)
+_MIN_DELTA = Fraction(1, 10**90)
 _MAX_EPSILON = 700
+#: Among these a square root is a double, and delta neither 0 nor 1; it rises with mu.
+_MIN_MU_SQUARED, _MAX_MU_SQUARED = Fraction(1, 10**200), Fraction(10**7)
 
 
 def gdp_delta(mu_squared: Fraction, epsilon: Fraction) -> float:
-    """Return the delta of a normal number shifted by mu, rounded up; mu^2 above 0, epsilon from 0 to 700.
+    """Return the delta of a normal number shifted by mu, rounded up; epsilon from 0 to 700.
 
     >>> round(gdp_delta(Fraction(1), Fraction(1)), 6)
     0.126937
     """
-    mu = math.sqrt(mu_squared) * (1 + 1e-15)
+    if mu_squared > _MAX_MU_SQUARED:
+        return 1.0
+    mu = math.sqrt(max(mu_squared, _MIN_MU_SQUARED)) * (1 + 1e-15)
     lost = float(epsilon) * (1 - 1e-15)
     near, far = lost / mu - mu / 2, lost / mu + mu / 2
     first = math.erfc(near / math.sqrt(2)) / 2
@@ -98,9 +103,9 @@ def gdp_epsilon(mu_squared: Fraction, delta: Fraction, most: Fraction) -> Fracti
     def covered(epsilon: float | Decimal) -> bool:
         return Fraction(gdp_delta(mu_squared, Fraction(epsilon))) <= goal
 
-    low, high = 0.0, float(most)
+    low, high = float(most) * 1e-100, float(most)
     for _ in range(64):
-        middle = (low + high) / 2
+        middle = math.sqrt(low * high)
         low, high = (low, middle) if covered(middle) else (middle, high)
     least = _search(Decimal(high), _UP.plus, _UP.next_plus, lambda one: Fraction(one) >= most or covered(one))
     epsilon = min(Fraction(least), most)
@@ -118,15 +123,15 @@ def gdp_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
     """
     if delta < _MIN_DELTA or drawn_cells(epsilon, delta) < MOVED_CELLS:
         raise BudgetError(
-            f"(epsilon, delta) = ({float(epsilon):.6g}, {float(delta):.3g}) has no exact Gaussian curve, as delta is "
-            "too small or epsilon too large for noise that is drawn on whole numbers; ask for zCDP (rho) instead"
+            f"(epsilon, delta) = ({decimal_text(epsilon)}, {decimal_text(delta)}) has no exact Gaussian curve: delta "
+            "is too small, or epsilon too large, for noise on whole numbers; ask for zCDP (rho) instead"
         )
     goal = delta * (1 - APART - ROOM)
 
     def covered(mu_squared: float | Decimal) -> bool:
         return Fraction(gdp_delta(Fraction(mu_squared), epsilon)) <= goal
 
-    low = high = float(epsilon) ** 2 * 2.0**-12
+    low = high = max(float(epsilon) ** 2 * 2.0**-12, 1e-190)
     while covered(high):
         low, high = high, 4 * high
     while not covered(low):

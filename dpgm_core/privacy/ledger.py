@@ -261,7 +261,7 @@ class Ledger:
         """Refuse what `charge` would refuse now, and charge nothing."""
         check_rights(self.path)
         with recover(self.path) as connection:
-            self.terms.refuse(budget, [entry.cost for entry in self._charges(connection)])
+            self._refuse(budget, self._charges(connection))
 
     def charge(self, budget: Budget, *, note: str = "", conditions: tuple[str, ...] = ()) -> int:
         """Charge a budget, on disk when this returns. Draw noise after it, never before.
@@ -294,7 +294,7 @@ class Ledger:
         with recover(self.path) as connection:
             # The lock comes first: what is read cannot change before it is written.
             connection.execute("BEGIN IMMEDIATE")
-            self.terms.refuse(budget, [entry.cost for entry in self._charges(connection)])
+            self._refuse(budget, self._charges(connection))
             now = datetime.now(UTC).isoformat(timespec="seconds")
             identity = new_identity()
             number = add(connection, now, budget, note, conditions, identity)
@@ -398,6 +398,9 @@ class Ledger:
         if terms != self.terms:
             raise ModelFileError(f"ledger {self.path} was replaced by another one since it was opened; open it again")
         return entries
+
+    def _refuse(self, budget: Budget, entries: tuple[LedgerEntry, ...]) -> None:
+        self.terms.refuse(budget, [entry.cost for entry in entries])
 
 
 def charged_budget(ledger: Ledger, budget: Budget, check: Callable[[Budget], None]) -> Budget:

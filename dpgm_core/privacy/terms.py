@@ -499,7 +499,7 @@ def best_guess(budget: Budget) -> float:
         rho = float(budget.rho)
         probability = (1 + min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))) / 2
     elif budget.kind == "gdp":
-        probability = math.erfc(-math.sqrt(budget.mu_squared / 8)) / 2
+        probability = math.erfc(-math.sqrt(float(min(budget.mu_squared, Fraction(10**6))) / 8)) / 2
     else:
         wrong = math.exp(-min(float(budget.epsilon), _MAX_EPSILON))  # 1 / e^epsilon
         probability = (1 + float(budget.delta) * wrong) / (1 + wrong)

@@ -224,8 +224,13 @@ def live_curator(
     wrap: Callable[..., Mechanism] | None = None,
 ) -> LiveCurator:
     """A curator over these records with reference noise under add-remove: epsilon = 1, with delta = 1e-5 if `kind` is
-    "approx", and rho = 1/2 if it is "zcdp"."""
-    budgets = {"pure": Budget.pure(1), "zcdp": Budget.zcdp("1/2"), "approx": Budget.approx(1, "1e-5")}
+    "approx", rho = 1/2 if it is "zcdp", and mu = 1 if it is "gdp"."""
+    budgets = {
+        "pure": Budget.pure(1),
+        "zcdp": Budget.zcdp("1/2"),
+        "approx": Budget.approx(1, "1e-5"),
+        "gdp": Budget.gdp(1),
+    }
     mechanism: Mechanism = ReferenceLaplace() if kind == "pure" else ReferenceGaussian()
     return LiveCurator(
         source,

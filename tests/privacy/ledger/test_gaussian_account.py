@@ -21,6 +21,7 @@ from dpgm_core.privacy.ledger import Ledger, largest_release
 from dpgm_core.privacy.ledger_file import GAUSSIAN_VERSION, VERSION, digest
 from dpgm_core.privacy.ledger_terms import LedgerTerms
 from dpgm_core.privacy.sensitivity import Neighbours
+from dpgm_core.privacy.terms import best_guess
 from tests.pages import DOCS
 
 EPSILONS = np.array([0.0, 0.05, 0.1, 0.3, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0])
@@ -361,6 +362,24 @@ def test_kinds_that_imply_no_mu_say_so():
     assert Budget.gdp(9).to_approx("1e-9") == Budget.gdp(9).to_zcdp().to_approx("1e-9")  # no room for drawn noise
 
 
+@pytest.mark.parametrize("size", ["1e-180", "1e-30", "1e30", "1e180"])
+def test_sizes_beyond_all_experience_are_converted_or_refused(size):
+    """Claim: no error but ours, and what comes out is rounded against the owner as ever."""
+    budget = Budget.gdp(size)
+    implied = budget.to_approx("1e-9").epsilon
+    assert 0 < implied <= budget.to_zcdp().to_approx("1e-9").epsilon
+    assert 0.5 <= best_guess(budget) <= 1 and str(budget) and ledger_terms.part_text(budget, up=True)
+    with pytest.raises(BudgetError, match="exact Gaussian curve"):
+        Budget.approx(size, "1e-300").gdp_within()
+    if Fraction(size) > 1:
+        with pytest.raises(BudgetError, match="exact Gaussian curve"):
+            Budget.approx(size, "1e-6").gdp_within()
+    else:
+        assert Budget.approx(size, "1e-6").gdp_within().to_approx("1e-6").epsilon <= max(
+            Fraction(size), Fraction(1, 10**100)
+        )
+
+
 def test_a_pure_budget_and_its_mu_are_inverse():
     """Claim: to_pure of to_gdp is never more, and within 1e-15."""
     for epsilon in ("0.1", "1/3", "2"):
@@ -538,6 +557,8 @@ EDITS = {
     "no account": lambda plain: {"account": None},
     "no number": lambda plain: {"mu_squared": None},
     "a negative one": lambda plain: {"mu_squared": "-1"},
+    "a huge one": lambda plain: {"mu_squared": "1" + "0" * 399},
+    "a huge epsilon": lambda plain: {"budget": {"epsilon": "1" + "0" * 399, "delta": "1/1000000"}},
 }
 
 

@@ -53,7 +53,7 @@ CHECKS = Checklist("learner")
 
 # --- Budgets and releases -------------------------------------------------------------------------
 
-_KINDS = ("pure", "zcdp", "approx")
+_KINDS = ("pure", "zcdp", "approx", "gdp")
 _RECORDS = 4000
 # What may be left of a budget, and how far marginals may be off, as a share of what the uniform model's are.
 _LEFT, _NEARER = 1e-3, 0.9
@@ -61,9 +61,9 @@ _LEFT, _NEARER = 1e-3, 0.9
 
 @CHECKS.add()
 def every_kind_of_budget_is_served_or_refused_unpaid(subject: LearnerSubject) -> None:
-    """Given epsilon = 1, rho = 1/2 and (1, 1e-5) it raises BudgetError before it is handed anything, or spends all but
-    a thousandth and comes a tenth of the way from the uniform model to the truth or nearer. Cannot show: that it is as
-    good with each."""
+    """Given epsilon = 1, rho = 1/2, mu = 1 and (1, 1e-5) it raises BudgetError before it is handed anything, or spends
+    all but a thousandth and comes a tenth of the way from the uniform model to the truth or nearer. Cannot show: that
+    it is as good with each."""
     theta = truth(subject.chain)
     codes, chances = draw(theta, _RECORDS, 1), enumerated(theta).probabilities
     matrix = incidence(theta.structure)
@@ -84,7 +84,7 @@ def every_kind_of_budget_is_served_or_refused_unpaid(subject: LearnerSubject) ->
         served.append(kind)
         left = [
             float(getattr(guarded.remaining, part) / getattr(guarded.budget, part))
-            for part in ("epsilon", "rho", "delta")
+            for part in ("epsilon", "rho", "delta", "mu_squared")
             if getattr(guarded.budget, part)
         ]
         require(max(left) <= _LEFT, f"{guarded.budget}: {max(left):.1%} of it is left")

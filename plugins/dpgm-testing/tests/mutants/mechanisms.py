@@ -112,7 +112,7 @@ class GaussianByBalleWang(ReferenceGaussian):
         return attrs.evolve(good, sigma_squared=width)
 
 
-@mechanism(("gaussian-curve-within-mu", "costs-compare-as-fractions"))
+@mechanism("gaussian-curve-within-mu")
 class GaussianByContinuousMu(ReferenceGaussian):
     """mu^2 = L2^2 / sigma^2, as of continuous noise."""
 
