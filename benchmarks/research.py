@@ -4,12 +4,13 @@
 
 A table is the population; records are drawn from it with replacement, a model is fitted under differential privacy, and
 the intervals of `dpgm analyse` are compared with the population's own values: after `auto`, with a share for a
-structure check (`check`), with a stated analysis plan (`plan`), and on a chain that is wrong on purpose (`chain`).
-Beside them: the intervals of the same records without privacy, and of the model taken for data. Cells are "population
-budget": (epsilon, 1e-6), or pure epsilon. Seeds are 1000 and on, which no rule was chosen on. On the population
-`narrow` all pairs are measured, under replace-one, and NAPSU-MQ (twinify, in the environment whose Python
-DPGM_TWINIFY_PYTHON names) gets the same pairs and budget; its 100 data sets are combined by its authors' rule. Runs go
-to benchmarks/results/research.jsonl, the tables to research.md beside it.
+structure check (`check`), with a plan that states the logistic regression (`plan`: a share of .6 of the budget, the
+rest by `auto`; `plan alone`: all of it), and on a chain that is wrong on purpose (`chain`). Beside them: the intervals
+of the same records without privacy, and of the model taken for data. Cells are "population budget": (epsilon, 1e-6), or
+pure epsilon. Seeds are 1000 and on, which no rule was chosen on. On the population `narrow` all pairs are measured,
+under replace-one, and NAPSU-MQ (twinify, in the environment whose Python DPGM_TWINIFY_PYTHON names) gets the same pairs
+and budget; its 100 data sets are combined by its authors' rule. Runs go to benchmarks/results/research.jsonl, the
+tables to research.md beside it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ from benchmarks.harness.output import grouped, markdown
 from benchmarks.harness.runs import Task
 from benchmarks.peers.napsu_worker import synthetic_counts
 from dpgm.study.store import Line
-from dpgm_core import Array, Budget, Domain, FloatArray, IntArray, Model, Structure, combine, fit
+from dpgm_core import Array, Budget, Domain, FloatArray, IntArray, Model, Structure, Workload, combine, fit
+from dpgm_core.learning.research import Targeted, plan_research
 from dpgm_core.models.analysis import estimate
 from dpgm_core.models.functionals import Functional, Moments, Regression
 
@@ -44,7 +46,9 @@ LEVEL, QUERY_LEVEL, DELTA = 0.95, 0.9, "1e-6"
 FIRST_SEED, DRAWS = 1000, 200
 #: Kinds of questions, in the order of the tables.
 KINDS = ("logistic", "linear", "difference", "log odds ratio", "correlation", "given")
-METHODS = ("auto", "check", "plan", "chain", "pairs", "contrasts", "napsu-mq")
+METHODS = ("auto", "plan", "plan alone", "check", "chain", "pairs", "contrasts", "napsu-mq")
+#: Shares of the budget for the tables of a planned logistic regression.
+PLANS = {"plan": 0.6, "plan alone": 1.0}
 #: Populations of which all pairs are measured, and how.
 PAIRS = {"narrow": ("pairs", "napsu-mq"), "binary": ("pairs", "contrasts")}
 DATASETS, TWINIFY, LIMIT = 100, "DPGM_TWINIFY_PYTHON", 1800.0
@@ -296,7 +300,9 @@ def work(task: Task, asked: Namespace) -> Mapping[str, Any]:
     fitted = time.process_time()
     found: dict[str, Any] = {"kinds": {}}
     asked_for = questions(domain)
-    for kind, asks in asked_for.items() if name not in PAIRS else [("logistic", asked_for["logistic"])]:
+    for kind, asks in (
+        asked_for.items() if name not in PAIRS and task.method not in PLANS else [("logistic", asked_for["logistic"])]
+    ):
         here: dict[str, list[Any]] = {key: [] for key in ("ours", "rows", "model", "sample", "width", "standing")}
         for functional, given in asks:
             _judge(here, model, functional, given, table, drawn, rng)
@@ -315,6 +321,11 @@ def _fit(method: str, records: Array, domain: Domain, budget: str) -> Model:
         pairs = Structure(domain, list(itertools.combinations(domain.names, 2)))
         split = "contrasts" if method == "contrasts" else "even"
         return fit(records, pairs, paid, mechanism="gaussian", neighbours="replace-one", split=split).model
+    if method in PLANS:
+        workload = Workload.default(domain)
+        tables = plan_research([one for one, _ in questions(domain)["logistic"]], workload)
+        selector = Targeted(tables=tables.tables, weights=tables.weights, share=PLANS[method])
+        return fit(records, selector, paid, workload=workload, neighbours="add-remove").model
     held = {"holdout": 0.05} if method == "check" else "even"
     return fit(records, "auto", paid, workload=domain, neighbours="add-remove", split=held).model
 
@@ -490,7 +501,7 @@ STUDY = Study(
     methods=METHODS,
     trial=lambda asked, cell, draw: FIRST_SEED + draw,
     check=_check,
-    serves=lambda cell, draw, method: method in PAIRS.get(cell.split()[0], METHODS[:4]),
+    serves=lambda cell, draw, method: method in PAIRS.get(cell.split()[0], METHODS[:5]),
     missing=lambda method: f"set {TWINIFY}" if method == "napsu-mq" and not os.environ.get(TWINIFY) else None,
     work=work,
     text=tables,
