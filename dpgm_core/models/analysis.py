@@ -39,6 +39,7 @@ from dpgm_core.models.functionals import Functional, Regression
 from dpgm_core.models.intervals import checked_level
 from dpgm_core.models.misfit import cell_scales
 from dpgm_core.models.model import Model
+from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.session import caveats_of
 from dpgm_core.structure.graphs import Clique
 
@@ -47,6 +48,11 @@ __all__ = ["BY_STRUCTURE", "CorrectedEstimates", "MEASURED", "MOSTLY_MEASURED", 
 #: Standings of an estimate, by the share of its influence function that no table tells.
 MEASURED, MOSTLY_MEASURED, BY_STRUCTURE = "measured", "mostly measured", "by structure"
 _MAX_MEASURED, _MAX_MOSTLY_MEASURED = 1e-9, 0.2
+
+#: Of a pair of attributes that no table holds, and that no selector weighed, the share up to which an answer is mostly
+#: measured. Such a pair may depend on each other as much as any, and the estimate's error is that dependence times the
+#: root of the share, which noise and sampling do not grow with.
+_MAX_UNWEIGHED = 0.01
 
 #: Largest number of all values of a question's influence functions.
 _MAX_NUMBERS = 2**25
@@ -78,8 +84,10 @@ class CorrectedEstimates:
         The model's own values, with the learner's bias.
     unsupported : array of shape (K,)
         The share of each influence function, as a variance, that no table tells; the largest at seven models.
+    unweighed : array of shape (K,)
+        The largest share of a pair that no table holds and no selector weighed, at seven models; 0 after a selection.
     standing : tuple of str
-        "measured", "mostly measured" (at most .2 is unsupported) or "by structure".
+        "measured", "mostly measured" (at most .2 is unsupported, and .01 unweighed) or "by structure".
     missing : tuple
         For each estimate up to three (attributes, share) whose joint table would tell most of what is unsupported; a
         single attribute stands for its merged codes.
@@ -100,6 +108,7 @@ class CorrectedEstimates:
     structure: FloatArray
     uncorrected: FloatArray
     unsupported: FloatArray
+    unweighed: FloatArray
     missing: tuple[tuple[tuple[Clique, float], ...], ...]
     level: float
     total: float
@@ -124,9 +133,10 @@ class CorrectedEstimates:
     @property
     def standing(self) -> tuple[str, ...]:
         """The basis of each estimate."""
+        mostly = (self.unsupported <= _MAX_MOSTLY_MEASURED) & (self.unweighed <= _MAX_UNWEIGHED)
         return tuple(
-            MEASURED if u <= _MAX_MEASURED else MOSTLY_MEASURED if u <= _MAX_MOSTLY_MEASURED else BY_STRUCTURE
-            for u in self.unsupported.tolist()
+            MEASURED if share <= _MAX_MEASURED else MOSTLY_MEASURED if is_mostly else BY_STRUCTURE
+            for share, is_mostly in zip(self.unsupported.tolist(), mostly.tolist(), strict=True)
         )
 
     def __repr__(self) -> str:
@@ -207,7 +217,8 @@ def estimate(
         near = _MAX_MOVE * errors + np.abs(corrected - values)
         unstable = root is None or bool(np.any(np.abs(root - corrected) > near))
         corrected = corrected if unstable or root is None else root
-    unsupported, missing = _support(question, effects)
+    unsupported, pairs, missing = _support(question, effects)
+    weighed = any(not isinstance(step, NoisyTables) for one in model.learned for step in one.steps)
     return CorrectedEstimates(
         attributes=question.grid.attributes,
         names=functional.names,
@@ -218,6 +229,7 @@ def estimate(
         structure=structure,
         uncorrected=values,
         unsupported=unsupported,
+        unweighed=np.zeros_like(pairs) if weighed else pairs,
         missing=missing,
         level=level,
         total=effects.total,
@@ -310,10 +322,13 @@ def _structure_covariance(model: Model, question: _Question, values: FloatArray,
 # --- What the tables tell of an estimate ----------------------------------------------------------
 
 
-def _support(question: _Question, effects: Effects) -> tuple[FloatArray, tuple[tuple[tuple[Clique, float], ...], ...]]:
-    """Return the share of each influence function that no table tells, and the tables that would tell most of it."""
+def _support(
+    question: _Question, effects: Effects
+) -> tuple[FloatArray, FloatArray, tuple[tuple[tuple[Clique, float], ...], ...]]:
+    """Return the share of each influence function that no table tells, the largest of a pair that none holds, and the
+    tables that would tell most of it."""
     count = len(question.functional.names)
-    worst = np.zeros(count)
+    worst, pairs = np.zeros(count), np.zeros(count)
     named: list[tuple[tuple[Clique, float], ...]] = [()] * count
     for table in _models(question):
         try:
@@ -326,11 +341,16 @@ def _support(question: _Question, effects: Effects) -> tuple[FloatArray, tuple[t
         shares = np.divide((rest**2) @ table, whole, out=np.zeros(count), where=whole > 0)
         higher = np.flatnonzero((shares > worst) & (shares > _MAX_MEASURED))
         worst = np.maximum(worst, shares)
-        if len(higher):
-            found = _missing(question, effects, influence[higher], average[higher], table)
-            for at, one in zip(higher, found, strict=True):
-                named[at] = one
-    return np.minimum(worst, 1.0), tuple(named)
+        above = np.flatnonzero(shares > _MAX_MEASURED)
+        most = _MAX_ORDER if len(higher) else 2
+        if len(above):
+            every = _missing(question, effects, influence[above], average[above], table, most)
+            found = [{names: float(share[at]) for names, share in every.items()} for at in range(len(above))]
+            for at, one in zip(above, found, strict=True):
+                pairs[at] = max([pairs[at], *(share for names, share in one.items() if len(names) == 2)])
+                if at in higher:
+                    named[at] = _largest(one)
+    return np.minimum(worst, 1.0), pairs, tuple(named)
 
 
 def _models(question: _Question) -> Iterator[FloatArray]:
@@ -348,11 +368,12 @@ def _models(question: _Question) -> Iterator[FloatArray]:
 
 
 def _missing(
-    question: _Question, effects: Effects, influence: FloatArray, average: FloatArray, table: FloatArray
-) -> list[tuple[tuple[Clique, float], ...]]:
-    """Return, for each influence function, the sets whose effects no table tells, with their shares of its variance."""
+    question: _Question, effects: Effects, influence: FloatArray, average: FloatArray, table: FloatArray, most: int
+) -> dict[Clique, FloatArray]:
+    """Return the sets of at most so many attributes whose effects no table tells, with their shares of each influence
+    function's variance."""
     whole, mass = (influence**2) @ table, question.grid.mass(table)[None]
-    sets = [axes for axes in subsets(range(len(effects.shape)), most=_MAX_ORDER) if axes not in effects.variances]
+    sets = [axes for axes in subsets(range(len(effects.shape)), most=most) if axes not in effects.variances]
     shares: dict[Clique, FloatArray] = {}
     codes = question.weights(table)
     means = means_over_axes(average, sets, codes)
@@ -366,7 +387,7 @@ def _missing(
         one = evolve(question.grid, merged={at: question.grid.merged[at]})
         inside = influence - one.by_code(one.by_block(influence))
         shares[question.grid.attributes[at],] = (inside**2) @ table / whole
-    return [_largest({names: float(share[at]) for names, share in shares.items()}) for at in range(len(influence))]
+    return shares
 
 
 def _largest(shares: Mapping[Clique, float]) -> tuple[tuple[Clique, float], ...]:

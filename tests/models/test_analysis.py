@@ -145,6 +145,40 @@ def test_a_model_alone_cannot_vouch_for_itself():
     assert found.standing == ("by structure",) and found.missing[0][0][0] == ("a", "y")
 
 
+def test_covariates_that_nobody_tabulated_together_are_no_detail():
+    """Claim: where the outcome depends weakly on one covariate and this one strongly on another, tables of the outcome
+    with each give a coefficient of the other that is far off, although most of its influence function is told. The
+    interval is promised only where a selector weighed the pair."""
+    sizes = {"x": 2, "z": 2, "y": 2}
+    x, z, y = np.indices((2, 2, 2))
+    mean = 1 / (1 + np.exp(0.5 - 0.3 * z))
+    truth = np.where(x == z, 0.475, 0.025) * np.where(y == 1, mean, 1 - mean)
+    px, pz, py = (np.einsum(truth, range(3), kept) for kept in ([0, 2], [1, 2], [2]))
+    shares = px[:, None] * pz[None] / py
+    star = Structure(Domain.from_sizes(sizes), [("x", "y"), ("z", "y")])
+    line = Regression(
+        attributes=("x", "z", "y"),
+        names=("1", "x", "z"),
+        family="logistic",
+        design=np.stack([np.ones(8), x.reshape(-1), z.reshape(-1)], axis=1),
+        outcome=y.reshape(-1),
+    )
+    found = estimate(model_of(star, 20_000 * truth, shares), line)
+    assert abs(found.estimate[1]) > 5 * found.standard_error[1]  # 0 in truth
+    assert found.unsupported.max() < 0.2 and found.unweighed.min() > 0.02
+    assert set(found.standing) == {"by structure"}
+    codes = np.stack(np.unravel_index(np.random.default_rng(0).choice(8, 2000, p=truth.reshape(-1)), (2, 2, 2)), axis=1)
+    fitted = dpgm.fit(
+        codes,
+        "mst",
+        Budget.pure(5),
+        workload=star.domain,
+        neighbours="add-remove",
+        randomness=SeededRandomness(0),
+    ).model
+    assert not estimate(fitted, line).unweighed.any()
+
+
 def test_a_rare_code_does_not_spoil_what_pairs_tell():
     """A logistic regression leaves out records with a third label, of which there are hardly any: pairs with the
     outcome and a table of covariates tell nearly all of it, as without that label; with equal weights of codes they do
