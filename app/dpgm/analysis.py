@@ -89,10 +89,14 @@ class Analysis:
 
     @property
     def p_values(self) -> FloatArray:
-        """Two-sided p-values of the hypotheses that a number is 0, (K,); only where the interval is promised."""
+        """Two-sided p-values of the hypotheses that a number is 0, (K,).
+
+        NaN for a number that is no difference or ratio, whose interval is not promised, or without an error.
+        """
         from scipy.special import ndtr
 
-        return np.asarray(2 * ndtr(-np.abs(self.z)))
+        tested = [self._is_tested(at) for at in range(len(self.estimates.names))]
+        return np.where(tested, 2 * ndtr(-np.abs(self.z)), np.nan)
 
     def ends(self) -> tuple[FloatArray, FloatArray]:
         """The ends of the intervals, within the range of the numbers."""
@@ -208,7 +212,8 @@ class Analysis:
         return [*row, standing if self._is_promised(at) else f"{standing} (not promised)"]
 
     def _is_tested(self, at: int) -> bool:
-        return self._question.compared[at] and self._is_promised(at)
+        has_error = bool(self.estimates.covariance[at, at] > 0)
+        return self._question.compared[at] and self._is_promised(at) and has_error
 
     def _is_promised(self, at: int) -> bool:
         return self.estimates.standing[at] != BY_STRUCTURE and not self.estimates.unstable
@@ -428,7 +433,7 @@ def _notes(formula: Formula, numeric: Clique, unstable: bool) -> tuple[str, ...]
 def _unsupported(found: CorrectedEstimates, at: int) -> str:
     """One number with the share that no table tells, and the tables that would."""
     sets = [names for names, _ in found.missing[at]]
-    tables = ", ".join(" x ".join(names) if len(names) > 1 else f"merged codes of {names[0]}" for names in sets)
+    tables = ", ".join(" x ".join(names) if len(names) > 1 else f"codes of {names[0]}" for names in sets)
     share = _percent(min(float(found.unsupported[at]), 1.0))  # effects are orthogonal under even weights only
     return f"{found.names[at]} ({share}{': ' if tables else ''}{tables})"
 

@@ -156,6 +156,9 @@ def two_way_table(formula: Formula) -> Question:
     parts = [_groups(formula, (term[0],)) for term in formula.terms]
     (rows, row_names), (columns, column_names) = parts
     count = len(rows), len(columns)
+    for size, term in zip(count, formula.terms, strict=True):
+        if size < 2:
+            raise OptionError(f"{term[0].column!r} has no two labels to compare; name another column")
     first = formula.covariates.index(formula.terms[0][0].column) == 0
     axes = "rc" if first else "cr"
     features = np.einsum(f"ir,jc->ij{axes}", rows.astype(np.float64), columns.astype(np.float64))
@@ -196,6 +199,8 @@ def _groups(formula: Formula, factors: tuple[Factor, ...]) -> tuple[BoolArray, l
         present, labels = present_codes(attribute), attribute.labels
         if factor.kind == "label":
             rest = [code for code in present if code != factor.code]
+            if not rest:
+                raise OptionError(f"{factor.column!r} has no two labels to compare; name another column")
             levels = [(f"not {labels[factor.code]}", rest), (labels[factor.code], [factor.code])]
         else:
             codes = factor.codes(attribute) if factor.kind == "labels" else present

@@ -1,5 +1,7 @@
 """Analyses of a model: with exact tables they are those of the records, and what no table holds is named."""
 
+import json
+
 import numpy as np
 import pytest
 from attrs import evolve
@@ -142,6 +144,25 @@ def test_text_says_what_enters_and_what_is_left_out(chain):
     assert "exp(coef)" not in shown and "exp(coef)" in str(analyse(chain, "income ~ sex"))
     assert "mean of its bin" not in str(analyse(chain, "income ~ C(age)"))
     assert repr(analyse(chain, "income ~ sex")) == "Analysis('income ~ sex', 2 numbers)"
+
+
+def test_what_has_no_error_or_no_promise_has_no_p_value(chain):
+    """Claim: a correlation with a constant is no finding, a table with one column is refused, and `p_values` are those
+    that are printed; all of it can be written as JSON."""
+    domain = Domain.from_dict({"x": ["u", "v"], "k": {"bins": [0, 10], "null_values": []}, "one": ["only"]})
+    codes = np.stack([np.arange(200) % 2, np.zeros(200), np.zeros(200)], axis=1).astype(int)
+    model = dpgm.learn(
+        dpgm.release(codes, Structure(domain, [("x", "k"), ("one",)]), EXACT, neighbours="add-remove"), "eb-map"
+    ).model
+    constant = analyse(model, "k ~ 1")
+    assert np.isnan(constant.p_values).all() and "p_value" not in constant.to_dict()["estimates"][0]
+    json.dumps(constant.to_dict(), allow_nan=False)
+    for text in ("~ x + k", '~ x + I(one == "only")'):
+        with pytest.raises(OptionError, match="has no two labels to compare"):
+            analyse(model, text)
+    found = analyse(chain, "income ~ sex + age", groups=False)
+    assert np.isnan(found.p_values).tolist() == [not row[4] for row in found.rows()]
+    assert np.isnan(found.p_values).any()
 
 
 def test_conditions(chain):

@@ -90,7 +90,7 @@ class CorrectedEstimates:
         "measured", "mostly measured" (at most .2 is unsupported, and .01 unweighed) or "by structure".
     missing : tuple
         For each estimate up to three (attributes, share) whose joint table would tell most of what is unsupported; a
-        single attribute stands for its merged codes.
+        single attribute stands for its codes that were merged, or that no table tells apart.
     level, total : float
         Of the intervals; and the number of records.
     unstable : bool
