@@ -122,10 +122,7 @@ def gdp_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
     0.056...
     """
     if delta < _MIN_DELTA or drawn_cells(epsilon, delta) < MOVED_CELLS:
-        raise BudgetError(
-            f"(epsilon, delta) = ({decimal_text(epsilon)}, {decimal_text(delta)}) has no exact Gaussian curve: delta "
-            "is too small, or epsilon too large, for noise on whole numbers; ask for zCDP (rho) instead"
-        )
+        raise _no_curve(epsilon, delta)
     goal = delta * (1 - APART - ROOM)
 
     def covered(mu_squared: float | Decimal) -> bool:
@@ -136,12 +133,21 @@ def gdp_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
         low, high = high, 4 * high
     while not covered(low):
         low /= 4
+        if low < _MIN_MU_SQUARED:
+            raise _no_curve(epsilon, delta)
     while high > low * (1 + 1e-15):
         middle = math.sqrt(low * high)
         if not low < middle < high:
             break
         low, high = (middle, high) if covered(middle) else (low, middle)
     return Fraction(_search(Decimal(low), _DOWN.plus, _DOWN.next_minus, covered))
+
+
+def _no_curve(epsilon: Fraction, delta: Fraction) -> BudgetError:
+    return BudgetError(
+        f"(epsilon, delta) = ({decimal_text(epsilon)}, {decimal_text(delta)}) has no exact Gaussian curve: delta is "
+        "too small, or epsilon too small or too large, for noise on whole numbers; ask for zCDP (rho) instead"
+    )
 
 
 def _search(

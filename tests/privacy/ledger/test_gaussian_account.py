@@ -380,6 +380,12 @@ def test_sizes_beyond_all_experience_are_converted_or_refused(size):
         )
 
 
+def test_an_epsilon_too_small_for_doubles_beside_a_small_delta_is_refused():
+    """Claim: the search ends; the roundings of a double are more than such a delta at every mu."""
+    with pytest.raises(BudgetError, match="no exact Gaussian curve"):
+        Budget.approx("1e-110", "1e-15").gdp_within()
+
+
 def test_a_pure_budget_and_its_mu_are_inverse():
     """Claim: to_pure of to_gdp is never more, and within 1e-15."""
     for epsilon in ("0.1", "1/3", "2"):
