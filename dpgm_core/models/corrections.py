@@ -27,6 +27,8 @@ __all__ = ["Grid", "MAX_CELLS", "correct_shares", "needs_replicates"]
 
 #: Largest table of a question.
 MAX_CELLS = 2**20
+#: No record is expected to meet a rarer condition, and the square of it is not 0.
+_LEAST_GIVEN = 1e-100
 
 
 @frozen(kw_only=True, eq=False)
@@ -138,6 +140,8 @@ def correct_shares(
     effects = grid.effects(releases)
     apart = grid.by_weight(effects.table / effects.total - effects.project(grid.mass(table)[None])[0])
     given, inside = float(grid.condition(table).sum()), grid.condition(apart).reshape(answer.shape)
+    if given < _LEAST_GIVEN:
+        return answer, np.full(answer.shape, np.inf)
     corrected = answer + (inside - answer * inside.sum()) / given
     # Of two cells that agree, of a cell and the sum of all that are asked about, and of this sum with itself.
     free, count, cells = grid.free, math.prod(effects.shape[: grid.free]), math.prod(effects.shape)

@@ -349,6 +349,14 @@ def test_intervals_of_a_shrunken_model_cover():
     assert abs(np.mean(held) - 0.95) < 0.03 and np.mean(own) < 0.5
 
 
+def test_a_condition_beyond_all_numbers_leaves_an_answer_unknown():
+    """Claim: of p(y | a) where p(a) is so small that its square is 0, the interval is [0, 1], without a warning."""
+    shares = TRUTH.copy()
+    shares[2] *= 1e-160
+    found = model_of(PAIRS, 10_000 * TRUTH, shares / shares.sum()).intervals("y", {"a": 2})
+    assert (found.low.tolist(), found.high.tolist()) == ([0, 0], [1, 1])
+
+
 def test_what_constraints_rule_out_is_certain():
     """A cell that no record can be in has no interval, whatever its noisy count."""
     rule = {"x": {"columns": ["a", "b"], "impossible": [["1", "1"]]}}
