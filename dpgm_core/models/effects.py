@@ -393,10 +393,11 @@ def _tables_of(
                 continue
             clique, variance = group[0], variances[number]
             if one.contrasts:
-                # The product is the length of the attributes' own effect, whose sign changes along each axis.
+                # The product is the length of the attributes' own effect, whose sign changes along each axis; the
+                # release's variance is that along this effect, which is the product's by the number of cells.
                 cells = 2.0 ** len(clique)
                 signs = functools.reduce(np.multiply.outer, [np.array([1.0, -1.0])] * len(clique))
-                yield clique, signs * (one.measured[number] / cells), variance / cells, False
+                yield clique, signs * (one.measured[number] / cells), variance, False
                 continue
             counts = np.asarray(one.tables.group(number), dtype=np.float64).reshape(one.structure.shapes[number])
             for axis, name in enumerate(clique):
