@@ -63,6 +63,8 @@ BARS: Mapping[tuple[str, str, str, str], Mapping[str, float]] = {
     ("lfs", "peak", "auto", ""): {"1": 1000, "10": 1000},
     ("parity16", "error3", "auto", "aim"): {"1": 0.85},
     ("parity16", "error4", "auto", "aim"): {"1": 0.75},
+    ("parity16", "error3", "auto 4", "aim"): {"1": 0.85},
+    ("parity16", "error4", "auto 4", "aim"): {"1": 0.75},
     ("dense30", "error2", "auto", ""): {"1": 0.030, "10": 0.012},
     ("wide120", "lost", "auto", ""): {"1": 6 / 62},
     ("wide120", "seconds", "auto", ""): {"1": 60},
