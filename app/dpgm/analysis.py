@@ -293,8 +293,9 @@ def analyse(
         The label of the outcome that counts as 1; by default the later one of two.
     level : float
         Of the intervals.
-    rows : path or records, optional
-        Synthetic records that were drawn from this model; a file must have the stamp of `dpgm sample`.
+    rows : path, list of paths or records, optional
+        Synthetic records that were drawn from this model; a file must have the stamp of `dpgm sample`. Several files
+        count as one.
     given : mapping, optional
         attribute -> label, value or code: only records with them. Not together with rows.
 
@@ -328,7 +329,8 @@ def analyse(
         numeric = ()
     if response is not None and response.event is None and not response.classes:
         numeric = (read.attributes[0], *numeric)
-    table = None if rows is None else _counts(model, rows, read.attributes)
+    files = rows if isinstance(rows, (list, tuple)) and rows and isinstance(rows[0], (str, Path)) else [rows]
+    table = None if rows is None else np.sum([_counts(model, one, read.attributes) for one in files], axis=0)
     estimates = estimate(model, found.functional, level=level, rows=table, given=given)
     return Analysis(
         formula=read.text,

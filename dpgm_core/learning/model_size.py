@@ -47,7 +47,7 @@ class ModelSize:
         self._size = [domain.sizes[name] for name in domain.names]
         self._around = [0] * len(self._names)
         self._cells: dict[int, int] = {}
-        self._priced: dict[tuple[int, ...], tuple[int, int]] = {}
+        self._priced: dict[tuple[int, ...], tuple[int, int, list[int]]] = {}
         self._tree: _Tree | None = None
         self._source_of = {one.column: one.of for one in domain.derived(())}
         for clique in (*(scope for scope in domain.scopes if self._source_of.keys().isdisjoint(scope)), *cliques):
@@ -57,7 +57,9 @@ class ModelSize:
         """Add a clique to the model."""
         grown = self._joined(clique)
         if grown != self._around:
-            self._around, self._priced, self._tree = grown, {}, None
+            key = tuple(grown)  # mostly priced just before
+            self._priced = {key: self._priced[key]} if key in self._priced else {}
+            self._around, self._tree = grown, None
 
     def cells(self) -> int:
         """Return the summed cells of the maximal clusters."""
@@ -65,7 +67,7 @@ class ModelSize:
 
     def fits(self, clique: Clique, limits: Limits) -> bool:
         """Return whether the model with this clique stays within the limits."""
-        total, largest = self._price(self._joined(clique))
+        total, largest, _ = self._price(self._joined(clique))
         return total <= limits.model and largest <= limits.clique
 
     def may_fit(self, clique: Clique, limits: Limits) -> bool:
@@ -79,8 +81,7 @@ class ModelSize:
     def clusters(self) -> tuple[Clique, ...]:
         """Return the maximal clusters of the triangulation, attributes in the domain's order."""
         return tuple(
-            tuple(name for name in self._names if mask & self._bit[name])
-            for mask in _maximal_masks(self._masks(self._around))
+            tuple(name for name in self._names if mask & self._bit[name]) for mask in self._price(self._around)[2]
         )
 
     def _mask(self, clique: Sequence[str]) -> int:
@@ -106,18 +107,19 @@ class ModelSize:
                 yield name, self._source_of[name]
                 waiting.append(self._source_of[name])
 
-    def _price(self, around: list[int]) -> tuple[int, int]:
-        """Cells of all maximal clusters, and of the largest."""
+    def _price(self, around: list[int]) -> tuple[int, int, list[int]]:
+        """Cells of all maximal clusters, those of the largest, and the clusters."""
         key = tuple(around)
         if key not in self._priced:
-            sizes = [self._cells_of(mask) for mask in _maximal_masks(self._masks(around))]
-            self._priced[key] = (sum(sizes), max(sizes))
+            masks = _maximal_masks(self._masks(around))
+            sizes = [self._cells_of(mask) for mask in masks]
+            self._priced[key] = (sum(sizes), max(sizes), masks)
         return self._priced[key]
 
     def _carried(self, clique: int) -> tuple[int, int]:
         """Cells of all clusters, and of the largest, with what a clique needs carried to one of its clusters."""
         if self._tree is None:
-            masks = _maximal_masks(self._masks(self._around))
+            masks = self._price(self._around)[2]
             self._tree = _Tree(masks, [self._cells_of(mask) for mask in masks])
         tree = self._tree
         prices = set()

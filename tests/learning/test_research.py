@@ -466,7 +466,7 @@ def test_intervals_on_adult_are_narrower_than_with_auto():
 
     auto, research = estimates("auto"), estimates(targeted)
     assert research.standard_error.mean() <= 0.9 * auto.standard_error.mean()
-    assert research.unsupported.max() <= 0.2
+    assert research.unsupported.max() <= 0.1
 
 
 # --- The kit --------------------------------------------------------------------------------------

@@ -39,10 +39,10 @@ __all__ = ["analyse"]
 @evidence_option
 @click.option(
     "--rows",
-    "rows_file",
+    "rows_files",
     type=FILE,
-    default=None,
-    help="Synthetic records that dpgm sample drew from MODEL; they take the model's place.",
+    multiple=True,
+    help="Synthetic records that dpgm sample drew from MODEL; they take the model's place; repeatable.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 if an interval is not promised.")
 @json_option
@@ -54,7 +54,7 @@ def analyse(
     groups: bool,
     level: float,
     evidence: tuple[str, ...],
-    rows_file: Path | None,
+    rows_files: tuple[Path, ...],
     strict: bool,
     as_json: bool,
 ) -> int:
@@ -81,7 +81,7 @@ def analyse(
         family=cast("Family | None", family),
         event=event,
         level=level,
-        rows=rows_file,
+        rows=rows_files or None,
         given=fixed,
     )
     if as_json:

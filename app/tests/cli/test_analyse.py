@@ -83,6 +83,10 @@ def test_rows_that_the_model_drew(jobs, ran, facts, refused, tmp_path):
         assert abs(row["estimate"] - expected["estimate"]) < 0.2 * expected["standard_error"]
         assert row["uncorrected"] != expected["uncorrected"]
     ran("sample", jobs, "-n", "50", "-o", tmp_path / "given.csv", "--given", "sex=F")
+    ran("sample", jobs, "-n", "2000", "-o", tmp_path / "more.csv", "--seed", "2")
+    both = facts("analyse", jobs, "job ~ sex", "--rows", tmp_path / "rows.csv", "--rows", tmp_path / "more.csv")
+    assert both["estimates"][1]["uncorrected"] != row["uncorrected"]
+    assert both["estimates"][1]["estimate"] == pytest.approx(row["estimate"], abs=0.2 * row["standard_error"])
     assert "draw rows without --given" in refused("analyse", jobs, "job ~ sex", "--rows", tmp_path / "given.csv")
     uniform(dpgm.load_model(jobs).domain).save(tmp_path / "other.dpgm")
     ran("sample", tmp_path / "other.dpgm", "-n", "50", "-o", tmp_path / "other.csv")

@@ -95,6 +95,9 @@ _CLASSES, _CLASSES_CELLS, _MEAN, _MEAN_NOISE, _DENSE, _CLASSES_ERROR = "mixture"
 #: the records, up to which there are looks. Sets of all orders are scored at once if they are at most so many times the
 #: pairs, which is what raises the noise.
 _LOOKS, _SCORES, _LOOK_PART, _SCORE_NOISE, _MANY = 4, 0.02, 0.35, 0.1, 7.0
+#: Sets of more attributes than this have looks of their own, at most so many, after the others: most of them tell no
+#: more than noise, so one is taken only if it stands out from the rest by so many standard deviations of its score.
+_LOOK_ORDER, _DEEP_LOOKS, _DEEP_DEVIATIONS = 3, 2, 4.0
 #: How the limit of the model's cells grows from look to look.
 _RAMP = 1.5
 #: What a cell costs in the greedy search for a structure, in standard deviations of the noise if there were one table.
@@ -171,7 +174,9 @@ class Grow(Options):
             "every attribute alone": share_of(budget, _ALONE),
             f"choosing {edges} pairs": share_of(budget, _CHOICE),
             "asking whether pairs can be told, at most": share_of(budget, _TEST),
-            "choosing more tables, at most": share_of(budget, _LOOKS * _SCORES),
+            "choosing more tables, at most": share_of(
+                budget, (_LOOKS + _DEEP_LOOKS * any(len(one) > _LOOK_ORDER for one in workload.candidates)) * _SCORES
+            ),
         }
         switched = None
         if self.classes and _classes_serve(workload):
@@ -206,6 +211,7 @@ class Grow(Options):
             return growing.selection(_CLASSES)
         if growing.score_noise(len(growing.pairs)) <= _SCORE_NOISE:
             growing.look_around()
+            growing.look_deeper()
         else:
             growing.pick_rounds()
         growing.spend_rest()
@@ -321,7 +327,7 @@ class _Growing:
         self.pairs: list[Clique] = []
         self._merges: dict[str, tuple[int, ...]] = {}
         self.fit: Fit
-        self.records = 1.0
+        self.records, self._measurements, self._learned = 1.0, 0, 0
 
     # ----------------------------------------------------------------------------------------------
     # What things cost
@@ -354,6 +360,7 @@ class _Growing:
         measured = self.session.measure({clique: share_of(self.whole, part) for clique, part in parts.items()})
         for clique, part in parts.items():
             self.had[clique] = self.had.get(clique, 0.0) + part
+        self._measurements += 1
         return measured
 
     def measure_together(self, cliques: Sequence[Clique], part: float) -> NoisyTables:
@@ -363,6 +370,11 @@ class _Growing:
 
     # ----------------------------------------------------------------------------------------------
     # Steps
+
+    def learn_measured(self) -> None:
+        """Learn from the tables measured so far, unless `fit` is of these already; scores teach a learner nothing."""
+        if self._learned != self._measurements:
+            self.fit, self._learned = self.growth.fitted(self.fitting, self.fit), self._measurements
 
     def measure_alone(self) -> None:
         """Every attribute alone, in one step or two, and a model of that."""
@@ -485,7 +497,7 @@ class _Growing:
         tree = [clique for clique in self.had if len(clique) > 1]
         if not 0 < len(tree) < len(self.pairs):
             return False
-        self.fit = self.growth.fitted(self.fitting, self.fit)
+        self.learn_measured()
         told = predict_tables(self.fit, [*self.alone, *self.pairs])
         move = TableDistance.move(self.session.terms) / (_MEAN_NOISE * self.records)
         part = min(_MEAN, move**2 / (2 * float(self.whole.rho)))
@@ -512,13 +524,13 @@ class _Growing:
         """Score all candidates with noise and take the best set of tables, a few times."""
         for look in range(1, _LOOKS + 1):
             limits = self.options.limits((look / _LOOKS) ** _RAMP, least=self.growth.size.cells())
-            candidates = self._candidates(limits)
+            candidates = [clique for clique in self._candidates(limits) if len(clique) <= _LOOK_ORDER]
             pairs: list[Clique] = [clique for clique in candidates if len(clique) == 2]
             if look == 1 and len(candidates) > _MANY * len(pairs) > 0:
                 candidates = pairs
             if not candidates:
                 return
-            self.fit = self.growth.fitted(self.fitting, self.fit)
+            self.learn_measured()
             scores = score_candidates(
                 self.session, candidates, predict_tables(self.fit, candidates), self.session.pooled().total
             )
@@ -533,6 +545,33 @@ class _Growing:
             tables = [*(clique for clique in self.had if len(clique) > 1), *taken]
             part = _LOOK_PART * (1.0 if look < _LOOKS else 0.2)
             self._level_up({clique: self.pull(clique) for clique in tables}, self.left * part)
+
+    def look_deeper(self) -> None:
+        """Score sets of more than three attributes, and take those that stand out from the others."""
+        for look in range(1, _DEEP_LOOKS + 1):
+            limits = self.options.limits()
+            candidates = [clique for clique in self._candidates(limits) if len(clique) > _LOOK_ORDER]
+            if not candidates or self.score_noise(len(candidates)) > _SCORE_NOISE:
+                return
+            self.learn_measured()
+            told, total = predict_tables(self.fit, candidates), self.session.pooled().total
+            scores = score_candidates(self.session, candidates, told, total, weighted=False)
+            noisy = self.session.score(scores, share_of(self.whole, _SCORES))
+            chance = [_MEAN_NORMAL * np.sqrt(total * told[one] * (1 - told[one])).sum() for one in candidates]
+            beyond = noisy.values - np.array(chance)
+            beyond -= np.median(beyond)
+            gains = {
+                one: float(gain)
+                for one, gain in zip(candidates, beyond, strict=True)
+                if gain > _DEEP_DEVIATIONS * noisy.deviation
+            }
+            taken = self._best(gains, limits, careful=look < _DEEP_LOOKS) if gains else []
+            self.growth.add(*taken)
+            self._record(taken, deviation=noisy.deviation)
+            if not taken:
+                return
+            tables = [*(clique for clique in self.had if len(clique) > 1), *taken]
+            self._level_up({clique: self.pull(clique) for clique in tables}, self.left * _LOOK_PART)
 
     def _best(self, gains: Mapping[Clique, float], limits: Limits, *, careful: bool) -> list[Clique]:
         """Return the tables that are predicted to save most, over structures found at several prices of a cell."""
@@ -577,7 +616,7 @@ class _Growing:
             candidates = self._candidates(limits)
             if not candidates:
                 return
-            self.fit = self.growth.fitted(self.fitting, self.fit)
+            self.learn_measured()
             told, total = predict_tables(self.fit, candidates), self.session.pooled().total
             picks = min(len(candidates), max(3, round(_PICKS * len(self.alone) * _MORE_PICKS**number)))
             tables = part * (1 - _ROUND_CHOICE)

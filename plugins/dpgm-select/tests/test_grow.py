@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from dpgm_select.common import Growth
 from dpgm_select.grow import Grow, _Worth, lasting_noise, shrink_scores
 from hypothesis import given
 from hypothesis import strategies as st
@@ -336,3 +337,36 @@ def test_of_all_pairs_the_small_ones_are_measured_too() -> None:
     )
     assert selection.learner == "mixture"
     assert set(itertools.combinations(domain.names, 2)) <= set(noisy.structure.cliques)
+
+
+def test_a_set_of_four_is_measured_where_it_stands_out_and_only_there() -> None:
+    """A parity of three columns shows in the four together alone; where all are independent none is taken."""
+    rng = np.random.default_rng(4)
+    codes = rng.integers(2, size=(20_000, 8))
+    codes[:, 1] = codes[:, 0] ^ (rng.random(20_000) < 0.2)  # else pairs are told from independence first
+    odd = codes.copy()
+    odd[:, 7] = (odd[:, 2] ^ odd[:, 3] ^ odd[:, 4]) ^ (rng.random(20_000) < 0.1)
+    for table, wanted in ((odd, {("x02", "x03", "x04", "x07")}), (codes, set())):
+        release, _ = select(table, [2] * 8, dpgm.Budget.approx("1", "1e-9"), order=4)
+        assert {clique for clique in release.structure.cliques if len(clique) > 3} == wanted
+
+
+def test_a_model_of_tables_learned_already_is_not_learned_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two fits something was measured."""
+    learned: list[float] = []
+    fitted = Growth.fitted
+
+    def count(growth: Growth, *given: object) -> dpgm.Fit:
+        release = growth.session.pooled()
+        learned.append(float((1 / release.variances).sum()) + len(release.structure.domain.sizes))
+        return fitted(growth, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Growth, "fitted", count)
+    codes = np.random.default_rng(5).integers(2, size=(3000, 6))
+    codes[:, 3:] = np.where(np.random.default_rng(6).random((3000, 3)) < 0.3, codes[:, :3], codes[:, 3:])
+    domain = dpgm.Domain.from_sizes(dict.fromkeys("abcdef", 2))
+    dpgm.select(
+        codes, Grow(), dpgm.Budget.approx("2", "1e-9"), domain, terms=TERMS, randomness=dpgm.SeededRandomness(1)
+    )  # which asks whether to measure all pairs, as no learner is named
+    assert len(learned) > 2
+    assert len(set(learned)) == len(learned)
