@@ -294,7 +294,8 @@ def analyse(
     level : float
         Of the intervals.
     rows : path, list of paths or records, optional
-        Synthetic records that were drawn from this model; a file must have the stamp of `dpgm sample`. Several files
+        Synthetic records that were drawn from this model; a file must have the stamp of `dpgm sample`, and an array of
+        codes all columns of the model. Several files
         count as one.
     given : mapping, optional
         attribute -> label, value or code: only records with them. Not together with rows.
@@ -382,7 +383,9 @@ def question_of(
 def _counts(model: Model, rows: object, attributes: Clique) -> FloatArray:
     """Return how many synthetic records lie in each cell of the attributes."""
     # Without constraints: a drawn record that breaks one counts.
-    domain = Domain(model.domain[name] for name in attributes)
+    # An array of codes has no names: its columns are those of the model, as everywhere.
+    names = model.domain.names if isinstance(rows, np.ndarray) else attributes
+    domain = Domain(model.domain[name] for name in names)
     if not isinstance(rows, (str, Path)):
         counted = tabulate(rows, Structure(domain, [attributes]), allow_non_private=True)
         return np.asarray(counted[attributes], dtype=np.float64)

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from attrs import evolve
 
@@ -171,6 +172,18 @@ def test_conditions(chain):
     assert part.estimates.estimate[0] > whole.estimates.estimate[0]
     with pytest.raises(DpgmError, match="both asked for and given"):
         analyse(chain, "income ~ sex", given={"sex": "M"})
+
+
+def test_an_array_of_rows_has_the_columns_of_the_model(exact):
+    """Claim: codes are read in the model's order, not in that of the formula; with labels it is the same."""
+    codes = records()
+    labelled = pa.table(
+        {name: [DOMAIN[name].labels[code] for code in codes[:, at]] for at, name in enumerate(DOMAIN.names) if at != 3}
+    )
+    found, named = (analyse(exact, "sex ~ income", rows=one) for one in (codes, labelled))
+    np.testing.assert_allclose(found.estimates.uncorrected, named.estimates.uncorrected)
+    with pytest.raises(DataError, match="2 columns, but the domain has 5"):
+        analyse(exact, "sex ~ income", rows=codes[:, :2])
 
 
 def test_rows_of_the_model_give_its_answer(chain, tmp_path):
