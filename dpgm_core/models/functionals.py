@@ -9,7 +9,7 @@ import numpy as np
 from attrs import field, frozen
 
 from dpgm_core._util.arrays import Array, FloatArray
-from dpgm_core.errors import InferenceError, OptionError
+from dpgm_core.errors import InferenceError, OptionError, listed
 from dpgm_core.structure.graphs import Clique
 
 __all__ = ["FAMILIES", "Family", "Functional", "Moments", "Regression"]
@@ -88,10 +88,12 @@ class Moments:
         means = self.features @ table
         with np.errstate(divide="ignore", invalid="ignore"):
             values, derivatives = (np.asarray(one, dtype=np.float64) for one in self.function(means))
-        if not (np.isfinite(values).all() and np.isfinite(derivatives).all()):
+        undefined = ~(np.isfinite(values) & np.isfinite(derivatives).all(axis=1))
+        if undefined.any():
+            named = listed([self.names[at] for at in np.flatnonzero(undefined)], 3)
             raise InferenceError(
-                f"{', '.join(self.names)}: the model gives probability 0 to what this divides by; ask about groups "
-                "that occur"
+                f"{named}: the model gives probability 0 to what this divides by; ask about groups that occur, and "
+                "an event that occurs in each"
             )
         return values, derivatives @ (self.features - means[:, None])
 
