@@ -297,6 +297,8 @@ class Ledger:
             self._refuse(budget, self._charges(connection))
             now = datetime.now(UTC).isoformat(timespec="seconds")
             identity = new_identity()
+            if budget.kind == "gdp" and self.terms.account == "concentrated":
+                budget = budget.to_zcdp()  # which is what it adds, and a dpgm from before mu reads
             number = add(connection, now, budget, note, conditions, identity)
             self._charged[number] = identity
             connection.execute("COMMIT")

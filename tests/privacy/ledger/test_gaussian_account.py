@@ -380,6 +380,13 @@ def test_sizes_beyond_all_experience_are_converted_or_refused(size):
         )
 
 
+def test_a_concentrated_ledger_stays_readable_after_a_charge_of_mu(tmp_path):
+    """Claim: its schema is that of a dpgm without mu, so the entry is the rho that is added."""
+    ledger = Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.zcdp(1), neighbours="add-remove")
+    ledger.charge(Budget.gdp("0.2"))
+    assert [entry.cost for entry in ledger.history()] == [Budget.zcdp("0.02")]
+
+
 def test_an_epsilon_too_small_for_doubles_beside_a_small_delta_is_refused():
     """Claim: the search ends; the roundings of a double are more than such a delta at every mu."""
     with pytest.raises(BudgetError, match="no exact Gaussian curve"):
