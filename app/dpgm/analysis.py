@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -293,10 +294,9 @@ def analyse(
         The label of the outcome that counts as 1; by default the later one of two.
     level : float
         Of the intervals.
-    rows : path, list of paths or records, optional
-        Synthetic records that were drawn from this model; a file must have the stamp of `dpgm sample`, and an array of
-        codes all columns of the model. Several files
-        count as one.
+    rows : path, list of paths or pyarrow.Table, optional
+        Synthetic records that were drawn from this model, as their stamp says: files of `dpgm sample`, which count as
+        one, or the table that `Model.sample` returned.
     given : mapping, optional
         attribute -> label, value or code: only records with them. Not together with rows.
 
@@ -383,24 +383,39 @@ def question_of(
 def _counts(model: Model, rows: object, attributes: Clique) -> FloatArray:
     """Return how many synthetic records lie in each cell of the attributes."""
     # Without constraints: a drawn record that breaks one counts.
-    # An array of codes has no names: its columns are those of the model, as everywhere.
-    names = model.domain.names if isinstance(rows, np.ndarray) else attributes
-    domain = Domain(model.domain[name] for name in names)
+    domain = Domain(model.domain[name] for name in attributes)
     if not isinstance(rows, (str, Path)):
+        _check_stamp(model, "the table", _stamp_in(rows))
         counted = tabulate(rows, Structure(domain, [attributes]), allow_non_private=True)
         return np.asarray(counted[attributes], dtype=np.float64)
     content = read_subject(rows)
     if not isinstance(content, Synthetic):
         raise DataError(f"{rows} is no table of rows; name a file that dpgm sample drew from this model")
-    if content.stamp["guarantee"] != model.guarantee():
-        raise DataError(f"{rows} was drawn from another model, by its stamp; name rows that this model drew")
-    if content.stamp.get("given"):
-        raise DataError(f"{rows} was drawn under a condition, by its stamp; draw rows without --given")
+    _check_stamp(model, str(rows), content.stamp)
     side = RecordsSide(content=content, whole=model.domain)
     lacking = [name for name in attributes if name not in side.domain]
     if lacking:
         raise DataError(f"{rows} has no column {lacking[0]!r}; name rows with all columns of the formula")
     return side.counts([attributes])[0]
+
+
+def _stamp_in(rows: object) -> Mapping[str, Any]:
+    """Return the stamp of a table that `Model.sample` made. Raises DataError for records of any other origin."""
+    raw = (getattr(getattr(rows, "schema", None), "metadata", None) or {}).get(b"dpgm")
+    if raw is None:
+        raise DataError(
+            "rows without a stamp may hold records of people; give the table that the model's sample returned, or a "
+            "file of dpgm sample"
+        )
+    stamp: Mapping[str, Any] = json.loads(raw)
+    return stamp
+
+
+def _check_stamp(model: Model, rows: str, stamp: Mapping[str, Any]) -> None:
+    if not stamp.get("synthetic") or stamp.get("guarantee") != model.guarantee():
+        raise DataError(f"{rows} was drawn from another model, by its stamp; name rows that this model drew")
+    if stamp.get("given"):
+        raise DataError(f"{rows} was drawn under a condition, by its stamp; draw rows without --given")
 
 
 def _test(estimates: CorrectedEstimates, start: int) -> WaldTest | None:

@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from attrs import evolve
 
@@ -174,16 +173,21 @@ def test_conditions(chain):
         analyse(chain, "income ~ sex", given={"sex": "M"})
 
 
-def test_an_array_of_rows_has_the_columns_of_the_model(exact):
-    """Claim: codes are read in the model's order, not in that of the formula; with labels it is the same."""
-    codes = records()
-    labelled = pa.table(
-        {name: [DOMAIN[name].labels[code] for code in codes[:, at]] for at, name in enumerate(DOMAIN.names) if at != 3}
-    )
-    found, named = (analyse(exact, "sex ~ income", rows=one) for one in (codes, labelled))
-    np.testing.assert_allclose(found.estimates.uncorrected, named.estimates.uncorrected)
-    with pytest.raises(DataError, match="2 columns, but the domain has 5"):
-        analyse(exact, "sex ~ income", rows=codes[:, :2])
+def test_rows_of_unknown_origin_are_refused(chain):
+    """They may be of people, and the answer would state the model's guarantee: arrays, tables without a stamp, of
+    another model, and rows under a condition."""
+    drawn = chain.sample(50, randomness=SeededRandomness(4))
+    for rows in (records(), drawn.replace_schema_metadata(None), drawn.to_pydict()):
+        with pytest.raises(DataError, match="rows without a stamp may hold records of people"):
+            analyse(chain, "income ~ sex", rows=rows)
+    stamp = json.loads(drawn.schema.metadata[b"dpgm"])
+    for change, message in (
+        ({"guarantee": "none"}, "drawn from another model"),
+        ({"given": {"sex": "F"}}, "condition"),
+    ):
+        other = drawn.replace_schema_metadata({"dpgm": json.dumps(stamp | change)})
+        with pytest.raises(DataError, match=message):
+            analyse(chain, "income ~ sex", rows=other)
 
 
 def test_rows_of_the_model_give_its_answer(chain, tmp_path):
