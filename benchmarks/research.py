@@ -33,7 +33,7 @@ from benchmarks.cases.coded import Coded
 from benchmarks.cases.tables import HEALTH
 from benchmarks.harness.alone import alone
 from benchmarks.harness.main import Study, main
-from benchmarks.harness.output import grouped, markdown
+from benchmarks.harness.output import grouped, having, markdown
 from benchmarks.harness.runs import Task
 from benchmarks.peers.napsu_worker import synthetic_counts
 from dpgm.study.store import Line
@@ -449,7 +449,56 @@ def tables(lines: Sequence[Line]) -> str:
                 shares = [_share(hits[kept]), f"{least:.3f}", f"{float(np.median(width)):.2f}"]
                 rows.append([method, kind, *shares, f"{float(np.mean(~kept)):.3f}"])
     head = ["method", "kind", "coverage", "least cell", "median width", "by structure"]
-    return "\n".join([*parts, "By kind\n\n" + markdown(head, rows)])
+    summary = f"<!-- --8<-- [start:summary] -->\n\n{_summary(lines)}\n<!-- --8<-- [end:summary] -->\n"
+    return "\n".join([summary, *parts, "By kind\n\n" + markdown(head, rows)])
+
+
+#: What the methods are, for readers of the summary.
+_WORDS = {
+    "auto": "after `auto`",
+    "plan": "planned, share .6",
+    "plan alone": "planned, all of the budget",
+    "check": "after `auto`, with a holdout",
+    "chain": "on a wrong chain",
+    "pairs": "all pairs, named",
+    "contrasts": "all pairs, by contrasts",
+    "napsu-mq": "NAPSU-MQ, all pairs",
+}
+
+
+def _summary(lines: Sequence[Line]) -> str:
+    """Return coverage over the cells of each method, the least and the greatest, and widths over the sample's."""
+    rows = []
+    for method, words in _WORDS.items():
+        cells = list(grouped(having(lines, method=method), "cell").values())
+        if not cells:
+            continue
+        promised = [[(_all(some, key))[_all(some, "standing") != "b"] for key in ("ours", "width")] for some in cells]
+        covered = [float(np.mean(hits)) for hits, _ in promised]
+        queries = [float(share) for some in cells if (share := _query_share(some, "measured")) != "-"]
+        runs = [len(some) for some in cells]
+        plain = [float(np.mean(_all(some, "model"))) for some in cells if len(_all(some, "model"))]
+        rows.append(
+            [
+                words,
+                len(cells),
+                _span(runs, "d"),
+                _span(covered, ".3f"),
+                _span(plain, ".3f"),
+                f"{float(np.median(np.concatenate([width for _, width in promised]))):.2f}",
+                f"{float(np.mean(np.concatenate([_all(some, 'standing') for some in cells]) == 'b')):.3f}",
+                _span(queries, ".3f"),
+            ]
+        )
+    head = ["tables", "cells", "runs", f"{LEVEL:.0%} intervals hold", "the model as data", "width", "not promised"]
+    return markdown([*head, f"{QUERY_LEVEL:.0%} of measured pairs"], rows)
+
+
+def _span(values: Sequence[float], form: str) -> str:
+    if not values:
+        return "-"
+    low, high = f"{min(values):{form}}", f"{max(values):{form}}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _of_kind(lines: Sequence[Line], kind: str) -> tuple[Array, Array, Array]:
