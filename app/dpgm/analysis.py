@@ -401,7 +401,9 @@ def _counts(model: Model, rows: object, attributes: Clique) -> FloatArray:
 
 def _stamp_in(rows: object) -> Mapping[str, Any]:
     """Return the stamp of a table that `Model.sample` made. Raises DataError for records of any other origin."""
-    raw = (getattr(getattr(rows, "schema", None), "metadata", None) or {}).get(b"dpgm")
+    import pyarrow as pa
+
+    raw = (rows.schema.metadata or {}).get(b"dpgm") if isinstance(rows, pa.Table) else None
     if raw is None:
         raise DataError(
             "rows without a stamp may hold records of people; give the table that the model's sample returned, or a "
