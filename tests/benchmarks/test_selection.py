@@ -237,7 +237,7 @@ def test_cells_for_reports_have_seeds_of_their_own():
     """From 1000 on; peers and mirror descent run on development seeds only, `aim` where it ends."""
     assert [selection.trial(None, cell, 2) for cell in ("adult 1", "adult 1 report")] == [2, 1002]
     assert selection.serves("adult 1", 0, "mbi aim") and not selection.serves("adult 1 report", 0, "mbi aim")
-    assert not selection.serves("adult 1", 1, "mbi aim") and not selection.serves("lbs 1", 0, "mbi aim")
+    assert not selection.serves("adult 1", 1, "mbi aim") and not selection.serves("nist 1", 0, "mbi aim")
     assert selection.serves("adult 1", 1, "aim + mirror descent") and selection.serves("lbs 1 report", 4, "aim")
     assert not selection.serves("lfs 1", 0, "aim") and not selection.serves("lbs 1", 0, "mst + mirror descent")
     assert selection.serves("parity16 1", 0, "auto 4") and not selection.serves("adult 1", 0, "auto 4")
