@@ -201,13 +201,13 @@ def estimate(
     weights = question.weights(question.table)
     apart = effects.table / effects.total - effects.project(grid.mass(question.table)[None])[0]
     apart = effects.spread(apart[None], weights)[0]
-    told = effects.project(average, weights)
+    projected = effects.project(average, weights)
     corrected = values + average.reshape(len(values), -1) @ apart.reshape(-1)
     sampling = _covariance(average, question.grid.mass(question.table)) / effects.total
     if rows is not None:
-        rest = influence - question.grid.by_code(told)
+        rest = influence - question.grid.by_code(projected)
         sampling = sampling + (rest * question.table) @ rest.T / float(np.sum(rows))
-    noise = effects.noise(told) / effects.total**2
+    noise = effects.noise(projected) / effects.total**2
     structure = _structure_covariance(model, question, average, effects)
     covariance = sampling + noise + structure
     unstable = False

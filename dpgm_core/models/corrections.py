@@ -23,7 +23,7 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 
-__all__ = ["Grid", "MAX_CELLS", "correct_shares", "needs_replicates"]
+__all__ = ["Grid", "MAX_CELLS", "correct_shares", "effects_of_each"]
 
 #: Largest table of a question.
 MAX_CELLS = 2**20
@@ -117,27 +117,28 @@ class Grid:
         return array
 
 
-def needs_replicates(grid: Grid, releases: Sequence[NoisyTables]) -> bool:
-    """Return whether intervals of probabilities of these attributes take replicates.
+def effects_of_each(grid: Grid, releases: Sequence[NoisyTables]) -> Effects | None:
+    """Return the effects of a grid whose every attribute is in some table; None where intervals take replicates.
 
     They do where no table tells each of the attributes by itself, as with tied cliques, rounds, gradients and
     normalised contributions, and for more than 2**20 cells.
     """
     if not releases or math.prod(grid.shape) > MAX_CELLS:
-        return True
-    known = grid.effects(releases).variances
-    return any((at,) not in known for at, size in enumerate(grid.blocks) if size > 1)
+        return None
+    effects = grid.effects(releases)
+    alone = [(at,) in effects.variances for at, size in enumerate(grid.blocks) if size > 1]
+    return effects if all(alone) else None
 
 
 def correct_shares(
-    grid: Grid, releases: Sequence[NoisyTables], domain: Domain, table: FloatArray, answer: FloatArray
+    grid: Grid, effects: Effects, domain: Domain, table: FloatArray, answer: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return p(names | fixed) corrected from released tables that tell each attribute, and its variance.
 
-    table: the model's probabilities of the grid, (cells,). answer: the model's p(names | fixed). What no table tells of
-    an answer by structure is not corrected, and only its sampling is part of the variance.
+    effects: what these tables tell of the grid. table: the model's probabilities of the grid, (cells,). answer: the
+    model's p(names | fixed). What no table tells of an answer by structure is not corrected, and only its sampling
+    is part of the variance.
     """
-    effects = grid.effects(releases)
     apart = grid.by_weight(effects.table / effects.total - effects.project(grid.mass(table)[None])[0])
     given, inside = float(grid.condition(table).sum()), grid.condition(apart).reshape(answer.shape)
     if given < _LEAST_GIVEN:

@@ -27,7 +27,7 @@ from dpgm_core.inference.contract import Beliefs, Engine, Estimates, Inference
 from dpgm_core.models import numeric
 from dpgm_core.models.arrow_tables import probability_table
 from dpgm_core.models.completion import Completion, completion, stamp_own_rows
-from dpgm_core.models.corrections import Grid, correct_shares, needs_replicates
+from dpgm_core.models.corrections import Grid, correct_shares, effects_of_each
 from dpgm_core.models.cpds import log_cpds
 from dpgm_core.models.distribution import Distribution, check_potentials
 from dpgm_core.models.intervals import Interval, checked_level, corrected_interval, replicate_interval, widen
@@ -599,13 +599,14 @@ class Model(Learned):
         lever = structure_variance(self.observed, names, fixed, answer, self.marginals_of) if self.checked else None
         structure = np.zeros(()) if lever is None else np.sqrt(lever * self._error().expected)
         grid = self._grid(names, fixed)
-        if needs_replicates(grid, self.learned):
+        effects = effects_of_each(grid, self.learned)
+        if effects is None:
             result = self.interval_of(lambda model: model.marginal(names, given), level=level, within=(0.0, 1.0))
             if lever is not None:
                 result = widen(result, structure, len(self.replicates), within=(0.0, 1.0))
         else:
             table = np.asarray(self.marginal(grid.attributes)).reshape(-1)
-            corrected, variance = correct_shares(grid, self.learned, self.domain, table, answer)
+            corrected, variance = correct_shares(grid, effects, self.domain, table, answer)
             result = corrected_interval(answer, corrected, variance, structure, level)
         labels = tuple(self.domain[name].labels for name in names)
         standing, flaws = self.standing(names, given), caveats_of(self.releases)
@@ -614,7 +615,7 @@ class Model(Learned):
     def needs_replicates(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> bool:
         """Return whether `intervals` of this answer take replicates, as no table tells each attribute by itself."""
         names, fixed = self._read(attributes, given or {})
-        return needs_replicates(self._grid(names, fixed), self.learned)
+        return effects_of_each(self._grid(names, fixed), self.learned) is None
 
     def interval_of(
         self,

@@ -315,7 +315,7 @@ def test_intervals_of_probabilities_are_those_of_the_functional(structure, names
     answer = np.asarray(model.marginal(names, given))
     grid = model._grid(names, {name: int(code) for name, code in given.items()})
     table = np.asarray(model.marginal(grid.attributes)).reshape(-1)
-    corrected, variance = correct_shares(grid, model.learned, model.domain, table, answer)
+    corrected, variance = correct_shares(grid, grid.effects(model.learned), model.domain, table, answer)
     np.testing.assert_allclose(corrected.reshape(-1), found.estimate, atol=1e-12)
     share = float(np.prod(np.asarray(model.marginal(list(given)))[tuple(given.values())])) if given else 1.0
     sampling = (answer * (1 - answer)).reshape(-1) / (share * found.total)

@@ -23,6 +23,7 @@ from dpgm_core.privacy.ledger_terms import LedgerTerms
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import best_guess
 from tests.pages import DOCS
+from tests.privacy.test_session_account import Noise
 
 EPSILONS = np.array([0.0, 0.05, 0.1, 0.3, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0])
 
@@ -42,17 +43,8 @@ def terms_of(budget, other=None, mu_squared=None):
 
 
 @attrs.frozen
-class Gaussian:
-    """Discrete Gaussian noise of variance parameter v, of which a person moves one cell by `shift`."""
-
-    variance: Fraction
-    shift: int = 1
-
-    def pair(self):
-        reach = int(9 * math.sqrt(self.variance)) + self.shift + 4
-        x, v = np.arange(-reach, reach + 1 + self.shift), float(self.variance)
-        whole = np.exp(-(np.arange(-3 * reach, 3 * reach + 1) ** 2) / (2 * v)).sum()
-        return np.exp(-(x**2) / (2 * v)) / whole, np.exp(-((x - self.shift) ** 2) / (2 * v)) / whole
+class Gaussian(Noise):
+    """Discrete Gaussian noise, and what a ledger charges for it."""
 
     @property
     def cost(self):
