@@ -461,7 +461,8 @@ class Targeted:
     def __attrs_post_init__(self) -> None:
         if self.weights and len(self.weights) != len(self.tables):
             raise OptionError(f"{len(self.tables)} tables have {len(self.weights)} weights; give one for each table")
-        if not all(0 < weight < math.inf for weight in self.weights):
+        numbers = (isinstance(one, (int, float)) and not isinstance(one, bool) for one in self.weights)
+        if not all(numbers) or not all(0 < weight < math.inf for weight in self.weights):
             raise OptionError("weights must be finite numbers above 0")
 
     def without_switch(self) -> Targeted:
