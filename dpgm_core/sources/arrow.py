@@ -136,8 +136,8 @@ class ArrowSource(_Opening):
         where = f"the {type(self.data).__name__}"
         self._check_unread()
         message = f"{where} cannot be read as an Arrow stream; give a frame of plain columns, or a file"
-        if hasattr(self.data, "iloc"):  # pandas converts all rows at once, so its types are those of none
-            schema = attempt(message, lambda: _stream(self.data.iloc[:0], columns, where).schema)
+        if (empty := _without_rows(self.data)) is not None:
+            schema = attempt(message, lambda: _stream(empty(), columns, where).schema)
             batches = self._streamed(columns, where)
         else:
             reader = attempt(message, lambda: _stream(self.data, columns, where))
@@ -146,7 +146,11 @@ class ArrowSource(_Opening):
         return schema, shielded(message, batches)
 
     def _streamed(self, columns: Sequence[str], where: str) -> Iterator[RawBatch]:
-        yield from raw(columns, _stream(self.data, columns, where))
+        reader = _stream(self.data, columns, where)
+        try:
+            yield from raw(columns, reader)
+        finally:
+            reader.close()
 
     def _once(self, batches: Iterator[RawBatch]) -> Iterator[RawBatch]:
         self._check_unread()
@@ -159,6 +163,18 @@ class ArrowSource(_Opening):
             raise DataError(
                 f"the {type(self.data).__name__} can be read only once, and has been; give a table, a frame or a file"
             )
+
+
+def _without_rows(data: Any) -> Callable[[], Any] | None:
+    """What makes a frame of the same types without rows, where opening a stream for its types alone costs something.
+
+    pandas converts all rows at once; DuckDB allows one open result for each connection.
+    """
+    if hasattr(data, "iloc"):
+        return lambda: data.iloc[:0]
+    if hasattr(data, "to_arrow_reader"):
+        return lambda: data.limit(0).to_arrow_reader(BATCH_ROWS).read_all()
+    return None
 
 
 def _stream(data: Any, columns: Sequence[str], where: str) -> Any:

@@ -29,6 +29,57 @@ def test_a_missing_column_is_named_and_no_other(tmp_path, visits):
     assert "no column 'town'" in visits.refusal(lambda: visits.codes(as_source({"a": np.zeros(2, int)})))
 
 
+class OneResult:
+    """A DuckDB relation of a connection that allows one open result, as DuckDB 2.0.1 does."""
+
+    def __init__(self, table, state):
+        self.table, self.state, self.columns = table, state, table.column_names
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        raise AssertionError("read through to_arrow_reader")
+
+    def limit(self, rows):
+        return OneResult(self.table.slice(0, rows), self.state)
+
+    def to_arrow_reader(self, rows):
+        if self.state["open"]:
+            raise ValueError("connection has an open result")
+        self.state["open"] = self.table.num_rows > 0
+        return self
+
+    @property
+    def schema(self):
+        return self.table.schema
+
+    def read_all(self):
+        self.close()
+        return self.table
+
+    def __iter__(self):
+        return iter(self.table.to_batches(max_chunksize=2))
+
+    def close(self):
+        self.state["open"] = False
+
+
+def test_a_reading_leaves_no_result_open(visits):
+    """Neither the check of types nor a reading that ends early holds the connection, whoever keeps the reading."""
+    state = {"open": False}
+    source = as_source(OneResult(visits.table(5), state))
+    never = source.batches(visits.domain, visits.domain.names)
+    early = source.batches(visits.domain, visits.domain.names)
+    next(early)
+    assert state["open"]
+    early.close()
+    assert not state["open"]
+    assert visits.codes(source) == visits.codes(as_source(visits.table(5)))
+    wrong = visits.table(5).set_column(1, "town", pa.array([[1]] * 5))
+    with pytest.raises(DataError) as kept:
+        visits.codes(as_source(OneResult(wrong, state)))
+    assert not state["open"]
+    del never, kept
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".feather"])
 def test_a_damaged_file_is_refused_without_content(suffix, tmp_path, visits):
     """Not the format at all, cut short, or bytes overwritten in the middle: the file is named, nothing is quoted."""

@@ -147,7 +147,7 @@ class DuckDb:
         if not reads:
             return []
         query = f"{_select(table, reads)} LIMIT 0"
-        return list(guarded(lambda: self.connection.sql(query).to_arrow_reader(BATCH_ROWS).schema.types, self._failed))
+        return list(guarded(lambda: self.connection.sql(query).to_arrow_table().schema.types, self._failed))
 
     def _failed(self, error: BaseException) -> str | SourceRefused:
         if self.clock.late:
