@@ -35,7 +35,7 @@ VARIABLE = "DPGM_DP_ACCOUNTING_PYTHON"
 #: The grid of losses that dp-accounting takes by default, and that of lower bounds which stand for a curve.
 STEP, FINE_STEP = 1e-4, 1e-6
 #: How far above a curve an epsilon may be; of these cells it is not claimed.
-BAR, WIDER = 1e-4, ("3 rows", "rho")
+BAR, WIDER = 1e-4, "rho"
 DELTAS = ("1e-4", "1e-6", "1e-9")
 METHODS = ("dpgm", "curve", "dp-accounting")
 
@@ -142,7 +142,10 @@ def tables(lines: Sequence[Line]) -> str:
     few = [[row[0], *row[2:]] for row in rows if row[1] == DELTAS[1]]
     peers = ", ".join(sorted({line["version"] for line in having(lines, method=METHODS[2])}))
     text = "# Epsilon at a delta\n\n`python -m benchmarks.conversions`, dp-accounting " + peers
-    text += f". Differences from the epsilon of the curve, first at delta = {DELTAS[1]}.\n\n"
+    text += f". Differences from the epsilon of the curve, first at delta = {DELTAS[1]}. "
+    most = max((one[1] for cell, each in found.items() if not cell.startswith(WIDER) for one in each), default=0.0)
+    least = min((one[1] for each in found.values() for one in each), default=0.0)
+    text += f"Of dpgm's, but for rho, at most {most:.1e} (bar {BAR:.0e}); none below {least:.0e}.\n\n"
     return text + marked("page", markdown([head[0], *head[2:]], few)) + "\n" + marked("table", markdown(head, rows))
 
 

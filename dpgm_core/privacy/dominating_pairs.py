@@ -50,7 +50,7 @@ _MAX_STEPS = 2**17
 _MAX_OUTCOMES = 2**22
 #: What rounding errors of fast Fourier transforms may take from a delta, and what each round may: a power multiplies
 #: the relative error of a transform. Measured, not proven: at most 1.4e-17 a round (tests/test_accounting.py).
-_ROUNDING, _ROUNDING_A_ROUND = 1e-12, 5e-17
+_ROUNDING, _ROUNDING_A_ROUND = 1e-13, 5e-17
 #: Up to it a calibration, which composes many times, takes seconds.
 _MAX_ROUNDS = 2**18
 

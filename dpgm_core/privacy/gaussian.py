@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 
 import numpy as np
 from scipy import special
@@ -13,6 +15,7 @@ from scipy import special
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.errors import BudgetError
 from dpgm_core.privacy.budget import concentrated_exponent
+from dpgm_core.privacy.gdp import DRAWN_APART
 from dpgm_core.privacy.samplers import VARIANCE_LIMIT, bounded_variance
 from dpgm_core.privacy.sensitivity import Sensitivity
 
@@ -29,6 +32,7 @@ __all__ = [
     "log_normaliser",
     "moved_cells",
     "normal_delta",
+    "priced_delta",
     "smoothed",
     "smoothed_delta",
 ]
@@ -175,6 +179,8 @@ _MAX_EXPONENT = 650.0
 _WIDE, _MAX_CONVOLVED_REACH = 1 << 30, 1 << 12
 # A variance from which on the discrete Gaussian's sums and the continuous one's integrals are equal in doubles.
 _SMOOTH_VARIANCE = 8.0
+# Shifts that are compared, and how much is convolved for them: less than a tenth of a second.
+_MAX_SHIFTS, _MAX_SHIFTED_WORK = 32, 1 << 21
 # Cells for which k-th powers keep ten digits.
 _MAX_CELLS = 10**6
 
@@ -253,55 +259,75 @@ def unit_shift_delta(variance: Fraction, cells: int, epsilon: Fraction) -> float
     w0 = epsilon * variance - Fraction(cells, 2)
     # P(|W| > reach) <= 2 exp(-reach^2 / (2 k sigma^2)): E exp(t Z) <= exp(t^2 sigma^2 / 2), because a Gaussian sum over
     # the whole numbers is largest where it is centred on one. 2 k times that bounds what all partial sums leave out.
-    exponent = max(float(w0), 0.0) ** 2 / (2 * cells * sigma2)
-    if exponent > _MAX_EXPONENT:
+    reach = _reach(float(w0), cells * sigma2, cells)
+    if reach is None:
         return math.exp(-_MAX_EXPONENT)
-    beyond = math.exp(-min(exponent + _NEGLIGIBLE_EXPONENT, _MAX_EXPONENT))
-    reach = math.ceil(math.sqrt(2 * cells * sigma2 * (exponent + _NEGLIGIBLE_EXPONENT + math.log(4 * cells)))) + 1
+    beyond = math.exp(-min(_exponent(float(w0), cells * sigma2) + _NEGLIGIBLE_EXPONENT, _MAX_EXPONENT))
     first = max(math.floor(w0) + 1, -reach)
     w = np.arange(first, reach + 1, dtype=np.float64)
     peak = _peak(sigma2, cells)
     if abs(peak - 1) > 1e-9 and reach < _MAX_CONVOLVED_REACH:
-        mass = _sum_mass(sigma2, cells, reach)[first + reach :]
+        mass = _sum_mass(discrete_mass(np.arange(-reach, reach + 1.0), sigma2), cells)[first + reach :]
     else:
         mass = np.exp(-np.square(w) / (2 * cells * sigma2)) * (peak / math.sqrt(2 * math.pi * cells * sigma2))
     gain = -np.expm1(-(float(first - w0) + (w - first)) / sigma2)
     return min(1.0, float(np.sum(mass * gain)) * ROUNDING + beyond)
 
 
-def any_shift_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fraction) -> float:
-    """A delta(epsilon) that no admissible whole-numbered shift exceeds; 1 where this proof does not reach.
+def worst_shift_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fraction) -> float:
+    """The exact delta(epsilon) of the worst admissible shift, rounded up; 1 where there are too many or noise is wide.
 
-    Let S = |s|^2 and g the greatest common divisor of s, so that W = s.z is a multiple of g. The z with s.z = w are
-    w s / S plus a coset of the lattice {z: s.z = 0}, of determinant sqrt(S) / g. A Gaussian sum over a coset is largest
-    on the lattice itself and, by Poisson summation with its dual, P(W = w) <= (1 + c) g p(w), where p is the normal
-    density of variance S sigma^2 and c sums exp(-2 pi^2 sigma^2 |u|^2) over the dual lattice but 0: the projection of
-    the whole-numbered vectors along s, whose squared lengths are at least 1 / S (Lagrange's identity). So with S the
-    largest allowed c <= exp(-2 pi^2 (sigma^2 - 1) / S) sqrt(2 pi S) (1 + 1e-8)^L0: split off sigma = 1, transform back,
-    and bound by the sum over all whole-numbered vectors.
+    Moving a cell further never tells less: for each of the other cells' values the best test of one cell is a
+    threshold, whose other error falls. So the shifts count to which nothing can be added. W = s.z is summed as in
+    `unit_shift_delta`, with S = |s|^2 for the number of cells.
 
-    f(w) = p(w) (1 - exp((w0 - w) / sigma^2)), w0 = epsilon sigma^2 - S / 2, is unimodal above w0, so its sum over
-    multiples of g, times g, is at most its integral, the continuous delta (Balle and Wang), plus g max f. All of it
-    grows with S as long as w0 >= sqrt(S) sigma.
-
-    >>> pair = Sensitivity(l0=2, l1=4, l2_squared=8, linf=2)
-    >>> any_shift_delta(Fraction(150), pair, Fraction(1)) / analytic_delta(Fraction(150), pair, Fraction(1)) < 1.3
+    >>> three = Sensitivity(l0=1, l1=3, l2_squared=9, linf=3)
+    >>> worst_shift_delta(Fraction(16), three, Fraction("3.5368")) < 1e-6
     True
+    >>> worst_shift_delta(Fraction(16), three, Fraction("3.5367")) < 1e-6
+    False
     """
-    square = max(sensitivity.l2_squared, 1)
-    spread = float(square * variance)
-    w0 = float(epsilon * variance) - square / 2
-    log_excess = math.log(2 * math.pi * square) / 2 + 1e-8 * sensitivity.l0
-    log_excess -= 2 * math.pi**2 * float((variance - 1) / square)
-    if variance <= 1 or log_excess > 0 or w0 < math.sqrt(spread):
+    shifts = list(islice(_widest_shifts(sensitivity), _MAX_SHIFTS + 1))
+    sigma2, square = float(variance), max(sensitivity.l2_squared, 1)
+    reach = _reach(float(epsilon * variance) - square / 2, square * sigma2, sensitivity.l1)
+    if len(shifts) > _MAX_SHIFTS or reach is None or len(shifts) * reach**2 > _MAX_SHIFTED_WORK:
         return 1.0
-    excess = math.exp(log_excess)
-    # max f <= max p(w) (w - w0) / sigma^2, where w (w - w0) = S sigma^2
-    top = (w0 + math.sqrt(w0**2 + 4 * spread)) / 2
-    largest = math.exp(-(top**2) / (2 * spread)) / math.sqrt(2 * math.pi * spread) * (top - w0) / float(variance)
-    divisor = min(max(sensitivity.linf, 1), math.isqrt(square))
-    smooth = analytic_delta(variance, sensitivity, epsilon)
-    return min(1.0, (1 + excess) * (smooth + divisor * largest) * ROUNDING + math.exp(-_MAX_EXPONENT))
+    return max(_shifted_delta(variance, Counter(shift), epsilon) for shift in shifts)
+
+
+def _widest_shifts(sensitivity: Sensitivity, shift: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+    """Yield the admissible shifts of falling numbers to which no cell can be added; among them the ones that count."""
+    left = sensitivity.l1 - sum(shift), sensitivity.l2_squared - sum(one**2 for one in shift)
+    most = min(shift[-1] if shift else sensitivity.linf, left[0], math.isqrt(left[1]))
+    if most < 1 or len(shift) == sensitivity.l0:
+        yield shift or (1,)
+        return
+    least = most if len(shift) + 1 == sensitivity.l0 else 1
+    for one in range(most, least - 1, -1):
+        yield from _widest_shifts(sensitivity, (*shift, one))
+
+
+def _shifted_delta(variance: Fraction, shift: Mapping[int, int], epsilon: Fraction) -> float:
+    """Return the exact delta(epsilon), rounded up; shift: by how much cells are moved, and how many so."""
+    sigma2, square = float(variance), sum(one**2 * count for one, count in shift.items())
+    w0 = epsilon * variance - Fraction(square, 2)
+    cells = sum(shift.values())
+    reach = _reach(float(w0), square * sigma2, cells)
+    if reach is None:
+        return math.exp(-_MAX_EXPONENT)
+    mass: FloatArray | None = None
+    for one, count in shift.items():
+        strided = np.zeros(2 * reach + 1)
+        most = reach // one
+        strided[reach - most * one :: one][: 2 * most + 1] = discrete_mass(np.arange(-most, most + 1.0), sigma2)
+        power = _sum_mass(strided, count)
+        mass = power if mass is None else np.convolve(mass, power)[reach:-reach]
+    assert mass is not None
+    first = max(math.floor(w0) + 1, -reach)
+    w = np.arange(first, reach + 1, dtype=np.float64)
+    gain = -np.expm1(-(float(first - w0) + (w - first)) / sigma2)
+    beyond = math.exp(-min(_exponent(float(w0), square * sigma2) + _NEGLIGIBLE_EXPONENT, _MAX_EXPONENT))
+    return min(1.0, float(np.sum(mass[first + reach :] * gain)) * ROUNDING + beyond)
 
 
 def concentrated_delta(rho: Fraction, epsilon: Fraction) -> float:
@@ -341,8 +367,9 @@ def discrete_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fracti
 
     Notes
     -----
-    The exact one (`unit_shift_delta`) when no cell moves by more than 1; else, and for very wide noise, the least of
-    `smoothed_delta` and `any_shift_delta`, within a few percent, and `concentrated_delta`.
+    The exact one where no cell moves by more than 1 (`unit_shift_delta`), and where few shifts are admissible and noise
+    is narrow (`worst_shift_delta`); else, and for very wide noise, the least of `priced_delta`, `smoothed_delta` and
+    `concentrated_delta`.
 
     Examples
     --------
@@ -351,10 +378,12 @@ def discrete_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fracti
     True
     """
     rho = Fraction(max(sensitivity.l2_squared, 1)) / (2 * variance)
-    general = min(concentrated_delta(rho, epsilon), any_shift_delta(variance, sensitivity, epsilon))
-    general = min(general, smoothed_delta({(variance, sensitivity): 1}, epsilon))
+    alone = {(variance, sensitivity): 1}
+    general = min(concentrated_delta(rho, epsilon), smoothed_delta(alone, epsilon), priced_delta(alone, epsilon))
+    if sensitivity.linf > 1:
+        return min(general, worst_shift_delta(variance, sensitivity, epsilon))
     cells = moved_cells(sensitivity)
-    if sensitivity.linf > 1 or cells > _MAX_CELLS or cells * variance > _WIDE:
+    if cells > _MAX_CELLS or cells * variance > _WIDE:
         return general
     return min(general, unit_shift_delta(variance, cells, epsilon))
 
@@ -398,7 +427,7 @@ def least_variance(
     35.72...
     """
     if delta < Fraction(1, 10**200):
-        raise BudgetError(f"delta = {float(delta):.3g} is too small to calibrate to; ask for zCDP (rho) instead")
+        raise BudgetError(f"delta = {float(delta):.3g} is too small to calibrate to; state a larger one")
 
     def private(variance: Fraction) -> bool:
         # a little below, so that a machine with other last digits finds it private too when it reads the file
@@ -447,9 +476,22 @@ def _peak_below(sigma2: float, cells: int) -> float:
     return math.sqrt(2 * math.pi * cells * sigma2) * float(np.mean(characteristic**cells))
 
 
-def _sum_mass(sigma2: float, cells: int, reach: int) -> FloatArray:
-    """P(W = w) for w from -reach to reach, W the sum of `cells` discrete Gaussians; partial sums beyond are dropped."""
-    power = discrete_mass(np.arange(-reach, reach + 1, dtype=np.float64), sigma2)
+def _exponent(w0: float, spread: float) -> float:
+    """Minus the logarithm of what lies beyond w0, about; spread: sigma^2 of W."""
+    return max(w0, 0.0) ** 2 / (2 * spread)
+
+
+def _reach(w0: float, spread: float, cells: int) -> int | None:
+    """Return how far W is summed, so that what all partial sums leave out is negligible; None where all of it is."""
+    exponent = _exponent(w0, spread)
+    if exponent > _MAX_EXPONENT:
+        return None
+    return math.ceil(math.sqrt(2 * spread * (exponent + _NEGLIGIBLE_EXPONENT + math.log(4 * max(cells, 1))))) + 1
+
+
+def _sum_mass(power: FloatArray, cells: int) -> FloatArray:
+    """P(W = w), W the sum of `cells` numbers of these masses, as centred; partial sums beyond them are dropped."""
+    reach = len(power) // 2
     total: FloatArray | None = None
     while True:
         if cells & 1:
@@ -552,6 +594,27 @@ def gaussian_variance(mu_squared: Fraction, l2_squared: int) -> Fraction:
     if variance >= _WIDE_VARIANCE:
         variance = bounded_variance(max(continuous + _WIDE_LOSS, Fraction(_WIDE_VARIANCE)))
     return variance
+
+
+def priced_delta(parts: Mapping[Part, int], epsilon: Fraction) -> float:
+    """A delta(epsilon) of discrete Gaussian noises together, over every whole-numbered shift; 1 where one has no price.
+
+    parts: and how often each; at least one. That of their mu, and what drawn noise differs from what it is priced for.
+
+    >>> pair, epsilon = Sensitivity(l0=2, l1=4, l2_squared=8, linf=2), Fraction(1, 5)
+    >>> priced_delta({(Fraction(500), pair): 1}, epsilon) / analytic_delta(Fraction(500), pair, epsilon)
+    1.00...
+    """
+    square, moved = Fraction(0), 0
+    for (variance, sensitivity), count in parts.items():
+        try:
+            square += count * gaussian_mu_squared(variance, max(sensitivity.l2_squared, 1))
+        except BudgetError:
+            return 1.0
+        moved += count * moved_cells(sensitivity)
+    apart = moved * (1 + math.exp(min(float(epsilon), 100.0))) * DRAWN_APART
+    mu = math.sqrt(square) * (1 + 1e-14)
+    return min(1.0, float(normal_delta(mu, np.array(float(epsilon)))) + apart * ROUNDING + _MIN_DELTA)
 
 
 @lru_cache(maxsize=1024)

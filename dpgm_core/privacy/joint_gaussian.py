@@ -42,6 +42,7 @@ from dpgm_core.privacy.gaussian import (
     log_normaliser,
     moved_cells,
     normal_delta,
+    priced_delta,
     smoothed,
     smoothed_delta,
 )
@@ -72,9 +73,9 @@ _ADDED_BY_CHOICES, _FEWEST_OF_CHOICES = 1e-4, 2**11
 def together_delta(parts: Mapping[Part, int], epsilon: Fraction, enough: float = 0.0) -> float:
     """A delta(epsilon) of discrete Gaussian noises drawn together, over every admissible whole-numbered shift.
 
-    parts: sigma^2 of a table and what one person can change there, and how many tables are alike. The least of three
-    bounds: by zCDP, by comparison with continuous noise, and the convolved one, which is exact to about 1e-3 of delta
-    where no cell moves by more than 1. enough: a delta at which it stops looking for a smaller one.
+    parts: sigma^2 of a table and what one person can change there, and how many tables are alike. The least of four
+    bounds: by zCDP, by comparison with continuous noise, by the price, and the convolved one, which is exact to about
+    1e-3 of delta where no cell moves by more than 1. enough: a delta at which it stops looking for a smaller one.
 
     >>> from dpgm_core.privacy.sensitivity import Sensitivity
     >>> one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
@@ -84,7 +85,7 @@ def together_delta(parts: Mapping[Part, int], epsilon: Fraction, enough: float =
     if not parts:
         return 0.0  # nobody can change a thing
     rho = sum((count * _square(part) / (2 * part[0]) for part, count in parts.items()), Fraction(0))
-    delta = min(concentrated_delta(rho, epsilon), smoothed_delta(parts, epsilon))
+    delta = min(concentrated_delta(rho, epsilon), smoothed_delta(parts, epsilon), priced_delta(parts, epsilon))
     return delta if delta <= enough else min(delta, _convolved(frozenset(parts.items()), epsilon))
 
 
