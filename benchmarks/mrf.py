@@ -14,7 +14,7 @@ Cells "labels k p" are matchings of k labels, rho = .1; "walsh n rho" binary mod
 behind one selection at 1.5 n*; "known" cells beside contrasts where the structure is known and noise rules; "gibbs p"
 the time of Gibbs sampling; "days" real records (DIR/lbs_workweek, by default in $DPGM_SHARED/data or ../shared/data),
 left out where they are not there; "wide p n" the scale of `mrf-select`. Stored cells "round p", the time of a round of
-gradients, are of an earlier version: `benchmarks.gradients` measures it. A search that has spent --seconds of the CPU
+gradients, are of an earlier version. A search that has spent --seconds of the CPU
 begins no trial more and is reported with the points it has.
 """
 
