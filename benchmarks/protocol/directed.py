@@ -278,7 +278,6 @@ def _model(method: PeopleMethod, domain: Domain, records: Array, budget: Budget,
 # --------------------------------------------------------------------------------------------------
 # The tables of `benchmarks.bayes_net`: errors over the baseline's, budgets of equal error, real records.
 
-LOCAL = "bayes-net local"
 ERRORS = {"kl": "KL", "l1": "L1 of conditional tables"}
 
 Values = Mapping[int, float]  # trial -> error
