@@ -31,18 +31,17 @@ def run(
     incoming: IntArray,
     factors: IntArray,
     starts: IntArray,
-    damping: float,
-    tolerance: float,
-    floor: float,
+    settings: FloatArray,
     limit: int,
 ) -> tuple[int, int, float, float]:
-    """Outcome, sweeps, residual (`tolerance` for less) and log-partition, nats; beliefs stand where potentials stood.
+    """Outcome, sweeps, residual (the tolerance for less) and log-partition, nats; beliefs stand where potentials stood.
 
     memory: begins with the factors' potentials, the largest of each 1. places, variables, incoming, factors, starts: as
-    in `FlatPlan`. floor: entries of messages below it count as it. limit: sweeps at most; all are made, undamped, where
-    tolerance is below 0.
+    in `FlatPlan`. settings: damping, tolerance, and a floor; entries of messages below the floor count as it. limit:
+    sweeps at most; all are made, undamped, where the tolerance is below 0.
     """
     cells, entries, old, fresh, others, below, above = places
+    damping, tolerance, floor = settings
     smallest = 1.0
     for cell in memory[:cells]:
         if 0.0 < cell < smallest:

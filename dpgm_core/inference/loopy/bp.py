@@ -405,9 +405,8 @@ class LoopyEngine:
         # Undamped and to the end on a forest, which a tolerance below 0 stands for.
         ends = (plan.depth, -1.0) if plan.forest else (options.max_iterations, options.tolerance)
         arrays = (flat.places, flat.variables, flat.incoming, flat.factors, flat.starts)
-        outcome, sweeps, residual, log_partition = kernel.run(
-            memory, *arrays, float(options.damping), float(ends[1]), floor, ends[0]
-        )
+        settings = np.array([options.damping, ends[1], floor], dtype=np.float64)
+        outcome, sweeps, residual, log_partition = kernel.run(memory, *arrays, settings, ends[0])
         if outcome == kernel.UNDERFLOW:
             return None
         if outcome == kernel.CONTRADICTION:
