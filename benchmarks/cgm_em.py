@@ -1,6 +1,6 @@
 """CGM-EM beside naive MLE on the protocol of Bernstein et al. (2017): time, accuracy, inference calls, stopping.
 
-    python -m benchmarks.cgm_em [--smoke] [--only speed,calls,merging,stopping,e-steps,gaussian]
+    python -m benchmarks.cgm_em [--smoke] [--only speed,calls,stopping,e-steps,gaussian]
 
 CPU seconds of one process on one thread, the two learners alternating, least of several runs; KL(true || learned) in
 nats. Populations have Dirichlet(1) edge potentials over 10 attributes; N is public and neighbours are add-remove.
@@ -16,7 +16,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from dpgm_cgm_em.weighting import score_bound
 
 from benchmarks.harness.main import Measurement, main
 from benchmarks.harness.output import markdown
@@ -67,27 +66,6 @@ def calls(asked: Namespace) -> None:
         figures = [f"{figure(one):.0f}" for one in counts for figure in (np.median, np.max)]
         rows.append([graph, records, epsilon, *figures])
     print(markdown(["graph", "N", "eps", "gap of 1e-4: median", "worst", "default: median", "worst"], rows))
-
-
-def merging(asked: Namespace) -> None:
-    """|KL / KL - 1| of merged against unmerged EM, E-steps solved tightly, by the merged step's share of tau; worst of
-    5 draws: for the least KL on the path / for any tau from .4 to 2."""
-    shares, rows = (0.05, 0.1, 0.2, 0.5), []
-    tight = DUAL | {"tolerance": 1e-7, "share": 0.002}
-    cells = [("chain1", 5, 10**4, 0.1), ("chain3", 5, 10**5, 0.1), ("er", 10, 10**5, 0.1)]
-    for graph, size, records, epsilon in cells[: 1 if asked.smoke else None]:
-        apart = []
-        for seed in range(1 if asked.smoke else 5):
-            data = drawn(graph, size, records, epsilon, (seed, seed))
-            once = score_bound(data[1])
-            at, plain = steps(*data, tight, tau=2.0, step=once)[:, :2].T
-            for step in shares:
-                taus, kls = steps(*data, tight, tau=2.0, step=step)[:, :2].T
-                off = np.abs(kls / np.interp(taus, at, plain) - 1)
-                apart.append((abs(kls.min() / plain.min() - 1), off[taus > 0.4 - 1e-9].max()))
-        worst = np.reshape(apart, (-1, len(shares), 2)).max(axis=0)
-        rows.append([graph, size, records, epsilon, f"{once:.4f}", *(f"{one:.2%} / {two:.2%}" for one, two in worst)])
-    print(markdown(["graph", "k", "N", "eps", "unmerged", *map(str, shares)], rows))
 
 
 RULES: Mapping[str, Mapping[str, Any]] = {
@@ -171,7 +149,7 @@ def gaussian(asked: Namespace) -> None:
     print(summary(list(learners), ratios))
 
 
-PARTS = {"speed": speed, "calls": calls, "merging": merging, "stopping": stopping, "e-steps": e_steps}
+PARTS = {"speed": speed, "calls": calls, "stopping": stopping, "e-steps": e_steps}
 MEASUREMENT = Measurement(about=__doc__, parts=PARTS | {"gaussian": gaussian})
 
 if __name__ == "__main__":

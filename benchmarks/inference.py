@@ -25,13 +25,11 @@ PARTS = {
     "exact": Part(exact.__doc__, exact.measure, exact.table, exact.aims),
     "loopy": Part(sweeps.__doc__, sweeps.measure, sweeps.table),
     "instances": instances.INSTANCES,
-    "constraints": instances.CONSTRAINTS,
     "many": ours.MANY,
     "compile": ours.COMPILE,
     "first": Part(first.__doc__, first.measure, first.table, first.aims),
     "fits": Part(fits.__doc__, fits.measure, fits.table, fits.aims),
     "busy": Part(busy.__doc__, busy.measure, busy.table, busy.aims),
-    "curvature": ours.CURVATURE,
     "limits": ours.LIMITS,
 }
 SHARED = Path(__file__).parents[2] / "shared" / "data"

@@ -6,7 +6,7 @@ KL(true || learned) in nats, average over data sets; learning rates are chosen b
 epsilon on its own (NOT PRIVATE, as in the paper). N = 20,000 records, delta = 1/N, neighbours add-remove, N declared as
 public knowledge. Populations have Dirichlet(1) edge potentials on a third-order chain of 10 attributes with 4 labels.
 The part `store` takes each data set of figure 2 on which results/trials.jsonl has DP-SGD, and fits one Gaussian release
-of the same records by `eb-map`; results/psgd.md holds its table. The part `speed` says what a step costs.
+of the same records by `eb-map`; results/psgd.md holds its table.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ import dpgm_core.curator.live
 from benchmarks.harness.main import RESULTS, Measurement, main
 from benchmarks.harness.output import markdown, pyplot, save
 from benchmarks.harness.runs import read
-from benchmarks.harness.timing import wall_seconds
 from benchmarks.protocol.populations import (
     Population,
     curator,
@@ -35,8 +34,7 @@ from benchmarks.protocol.populations import (
     structure_of,
 )
 from benchmarks.protocol.trials import STORE, data_set, scores
-from dpgm_core import NoisyTables, SeededRandomness, Structure, learn
-from dpgm_core._util.progress import silent
+from dpgm_core import NoisyTables, Structure, learn
 from dpgm_core.counting.table_counts import count
 from dpgm_core.sources import as_source
 
@@ -115,32 +113,6 @@ def compare(
     return rows
 
 
-def step(records: int, size: int, rate: float, steps: int) -> None:
-    """A step of psgd against the sum of its parts: inference, drawing and counting the subsample, noise."""
-    population = Population.draw(structure_of("chain3", size), 0)
-    codes = population.records(records, 0)
-    with curator(codes, population, 1.0, 0).rounds(10**6, sampling_rate=rate) as rounds:
-        draws, measurement, records = SeededRandomness(0), rounds._measurement, rounds._open_records
-        counts = rounds._sum(records.subsample(rounds._rate, draws), None)
-        cells = population.structure.cells
-        ascent = _ascent(population, rounds, steps)
-        one = wall_seconds(lambda: ascent._step(0), steps)
-        parts = {
-            "inference": wall_seconds(lambda: population.engine.infer(population.potentials), steps),
-            "count": wall_seconds(lambda: rounds._sum(records.subsample(rounds._rate, draws), None), steps),
-            "noise": wall_seconds(lambda: measurement.draw(counts, draws), steps),
-        }
-    text = ", ".join(f"{name} {1e3 * seconds:.2f}" for name, seconds in parts.items())
-    ratio = one / sum(parts.values())
-    print(f"N = {records}, q = {rate:g}, {cells} cells: step {1e3 * one:.2f} ms; {text}; ratio {ratio:.2f}")
-
-
-def _ascent(population: Population, rounds: object, steps: int) -> object:
-    from dpgm_psgd.learner import Psgd, _Ascent
-
-    return _Ascent(Psgd(epochs=steps, sampling_rate=1.0), population.engine, rounds, silent)
-
-
 def plot(path: Path, rows: dict[str, list[float]], epsilons: tuple[float, ...]) -> None:
     """KL against epsilon."""
     figure, axes = pyplot().subplots(figsize=(7, 4.5), layout="constrained")
@@ -183,19 +155,11 @@ def store(asked: Namespace) -> None:
     print(markdown(["cell", "trial", "DP-SGD", "eb-map, Gaussian", "eb-map, Laplace", *over], rows))
 
 
-def speed(asked: Namespace) -> None:
-    """A step of psgd against the sum of its parts."""
-    for size, rate in ((4, 0.01), (10, 0.01), (10, 0.1))[: 1 if asked.smoke else None]:
-        step(2000 if asked.smoke else 10**5, size, rate, 5 if asked.smoke else 50)
-
-
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--plot", type=Path, help="file for the picture, .svg")
 
 
-MEASUREMENT = Measurement(
-    about=__doc__, parts={"accuracy": accuracy, "store": store, "speed": speed}, arguments=_arguments
-)
+MEASUREMENT = Measurement(about=__doc__, parts={"accuracy": accuracy, "store": store}, arguments=_arguments)
 
 if __name__ == "__main__":
     main(MEASUREMENT)

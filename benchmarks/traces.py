@@ -1,26 +1,16 @@
-"""Campus-like traces of where people are, made up: the default data of the mobility case study.
+"""Campus-like traces of where people are, simulated: the default data of the mobility case study.
 
-    python -m benchmarks.traces segments.parquet [--persons 1000] [--days 20] [--seed 1]
-
-A day has 144 slots of ten minutes, cut into 24 segments of an hour: the columns x1 ... x6 of one row, with the key
-`person_day`. A slot holds a building or "absent" (off campus, outdoors, or a device that is off). People live in a hall
-or commute; they have a department with its buildings, classes at fixed hours of the week, a dining hall and places they
-like. How long they stay is drawn from skewed distributions, they skip classes, and many days they are not there at all.
-Nobody's records were used; the numbers were chosen by hand, to have the shape of such data and not their content.
+A day has 144 slots of ten minutes, cut into 24 segments of an hour. A slot holds a building or "absent" (off campus,
+outdoors, or a device that is off). People live in a hall or commute; they have a department with its buildings, classes
+at fixed hours of the week, a dining hall and places they like. How long they stay is drawn from skewed distributions,
+they skip classes, and many days they are not there at all. Nobody's records were used; the numbers were chosen by hand,
+to have the shape of such data and not their content.
 """
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
-
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 from attrs import frozen
-
-from dpgm_core import DataError
 
 ABSENT, SLOTS, MINUTES = 0, 144, 10
 HALLS, CLASSES = 4, 6
@@ -139,35 +129,3 @@ def segments(slots: np.ndarray, length: int = 6) -> np.ndarray:
     """
     whole = slots.shape[1] // length
     return slots[:, : whole * length].reshape(len(slots), whole, length)
-
-
-def write(path: Path, found: np.ndarray) -> None:
-    """Segments as a table with labels: person_day, hour, x1, x2, ...; .parquet or .csv, by the file's name."""
-    days, number, length = found.shape
-    labels = np.array(BUILDINGS)
-    columns = {"person_day": np.repeat(np.arange(days), number), "hour": np.tile(np.arange(number), days)}
-    columns |= {f"x{slot + 1}": labels[found[:, :, slot].ravel()] for slot in range(length)}
-    table = pa.table(columns)
-    if path.suffix == ".parquet":
-        pa.parquet.write_table(table, path)
-    elif path.suffix == ".csv":
-        with path.open("wb") as file:
-            file.write(f"{','.join(columns)}\n".encode())  # arrow would put the names in quotes
-            pa.csv.write_csv(table, file, pa.csv.WriteOptions(include_header=False, quoting_style="none"))
-    else:
-        raise DataError(f"traces are written to a .parquet or .csv file, not to {path.name}")
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("path", type=Path, help="file to write, .parquet or .csv")
-    parser.add_argument("--persons", type=int, default=1000)
-    parser.add_argument("--days", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    chosen = parser.parse_args(arguments)
-    write(chosen.path, segments(traces(chosen.persons, chosen.days, chosen.seed)))
-
-
-if __name__ == "__main__":
-    main()

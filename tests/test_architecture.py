@@ -83,14 +83,6 @@ MODULES = CORE_MODULES | {
 }
 
 
-def core_modules(statement: Import) -> set[str]:
-    """The core modules that one statement may load: `from package import module` loads both."""
-    names = {statement.module, f"{statement.module}.{statement.name}"}
-    parts = statement.module.split(".")
-    names |= {".".join(parts[:end]) for end in range(1, len(parts))}  # parents are loaded too
-    return names & set(MODULES)
-
-
 def run_python(code: str) -> str:
     """Output of a new interpreter, which has loaded nothing yet."""
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout

@@ -26,7 +26,8 @@ from dpgm_core.privacy.budget import Budget, check_split, holdout_share
 from dpgm_core.privacy.ledger_terms import ACCOUNTS, LedgerAccount
 from dpgm_core.privacy.sensitivity import Contributions
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.structure.structure import Structure, read_singletons
+from dpgm_core.structure.builders import read_singletons
+from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.workload import Workload
 
 if TYPE_CHECKING:

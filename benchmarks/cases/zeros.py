@@ -1,11 +1,10 @@
-"""Models full of zeros: published instances of competitions, and random constraint problems; and what one takes."""
+"""Published instances of competitions, which are full of zeros, and what one takes."""
 
 from __future__ import annotations
 
 import math
 import time
 import tracemalloc
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -75,45 +74,3 @@ def instance(path: str, calls: int) -> dict[str, object]:
     if evidence.is_file():
         potentials = apply_evidence(potentials, read_evidence(evidence))
     return timed(potentials, calls)
-
-
-def constrained(name: str, size: int, calls: int) -> dict[str, object]:
-    """One made-up model."""
-    return timed(MADE[name](size), calls)
-
-
-def planted(
-    size: int, labels: int, arity: int, forbidden: float, penalty: float, spread: float, window: int = 8
-) -> Tables:
-    """A random constraint problem that has a solution: 3 constraints per variable, each on some of `window` variables.
-
-    forbidden: the share of combinations each rules out. penalty: what that adds to their potentials, nats; -inf for
-    hard constraints. spread: standard deviation of all potentials.
-    """
-    rng = np.random.default_rng(0)
-    solution = rng.integers(labels, size=size)
-    tables: dict[tuple[str, ...], np.ndarray] = {}
-    for _ in range(3 * size):
-        start = int(rng.integers(0, size - window + 1))
-        some = np.sort(start + rng.choice(window, size=arity, replace=False))
-        table = spread * rng.normal(size=(labels,) * arity)
-        broken = rng.random(table.shape) < forbidden
-        broken[tuple(solution[some])] = False
-        table[broken] += penalty
-        clique = tuple(f"x{number}" for number in some)
-        tables[clique] = tables.get(clique, 0.0) + table
-    structure = Structure(Domain.from_sizes({f"x{number}": labels for number in range(size)}), list(tables))
-    return Tables.from_arrays(structure, tables)
-
-
-MADE: Mapping[str, Callable[[int], Tables]] = {
-    "hard, 2 labels, triples": lambda size: planted(size, 2, 3, 0.3, -np.inf, 1.0),
-    "hard, 2 labels, wide": lambda size: planted(size, 2, 3, 0.3, -np.inf, 1.0, window=min(size, 20)),
-    "hard, 4 labels, pairs": lambda size: planted(size, 4, 2, 0.4, -np.inf, 1.0),
-    "hard, 3 labels, few weights": lambda size: planted(size, 3, 3, 0.6, -np.inf, 0.0),
-    "penalties of 1e-4": lambda size: planted(size, 2, 3, 0.3, math.log(1e-4), 0.0),
-    "penalties of 1e-4, wide": lambda size: planted(size, 2, 3, 0.3, math.log(1e-4), 0.0, window=min(size, 20)),
-    "penalties of 1e-30": lambda size: planted(size, 3, 2, 0.3, math.log(1e-30), 1.0),
-    "hard, potentials up to 100 nats": lambda size: planted(size, 3, 3, 0.4, -np.inf, 30.0),
-    "hard, potentials up to 1000 nats": lambda size: planted(size, 3, 3, 0.4, -np.inf, 300.0),
-}

@@ -276,16 +276,8 @@ def _model(method: PeopleMethod, domain: Domain, records: Array, budget: Budget,
 
 
 # --------------------------------------------------------------------------------------------------
-# The tables of `benchmarks.bayes_net`: errors over the baseline's, budgets of equal error, targets, real records.
+# The tables of `benchmarks.bayes_net`: errors over the baseline's, budgets of equal error, real records.
 
-LOCAL = "bayes-net local"
-#: At epsilon = 1: method -> network -> KL over the baseline's, at most.
-TARGETS = {
-    "bayes-net": {"sachs": 0.52, "child": 0.38, "alarm": 0.40},
-    "bayes-net Gaussian": {"sachs": 0.50, "child": 0.22, "alarm": 0.22},
-}
-#: `local` over the joint fit, at most; seconds on one thread.
-LOCAL_AT_MOST, HAILFINDER_SECONDS = 1.35, 60
 ERRORS = {"kl": "KL", "l1": "L1 of conditional tables"}
 
 Values = Mapping[int, float]  # trial -> error
@@ -299,7 +291,6 @@ def tables(lines: Sequence[Line]) -> str:
         others = [epsilon for epsilon in _epsilons(runs) if epsilon != "1"]
         parts += [
             _ratios(runs, "kl", "1", "kl"),
-            _targets(runs, lines),
             _budgets(runs),
             _ratios(runs, "l1", "1"),
             *(_ratios(runs, "kl", epsilon) for epsilon in others),
@@ -374,26 +365,6 @@ def _draws(runs: Sequence[Line], names: Sequence[str], epsilon: str) -> list[str
         there = sorted(count for count in counts if count) or [0]
         found.append(str(there[0]) if there[0] == there[-1] else f"{there[0]} to {there[-1]}")
     return found
-
-
-def _targets(runs: Sequence[Line], lines: Sequence[Line]) -> str:
-    """What was asked for, met or missed."""
-    wanted = [(method, BASELINE, name, most) for method, of in TARGETS.items() for name, most in of.items()]
-    wanted += [(LOCAL, "bayes-net", name, LOCAL_AT_MOST) for name in TARGETS["bayes-net"]]
-    rows = []
-    for method, other, name, most in wanted:
-        found = over_baseline(*(_values(runs, f"{name} 1", one, "kl") for one in (method, other)))
-        if found[2]:
-            rows.append([f"{method} / {other}, KL, {name}", _ratio(*found), f"{most:.2f}", _met(found[0] <= most)])
-    for line in having(lines, cell="time hailfinder", method="bayes-net"):
-        spent = float(line["whole"])
-        met = _met(spent <= HAILFINDER_SECONDS)
-        rows.append(["hailfinder, CPU seconds of a fit", f"{spent:.1f}", str(HAILFINDER_SECONDS), met])
-    return section("Targets", ["what", "measured", "at most", ""], rows)
-
-
-def _met(met: bool) -> str:
-    return "met" if met else "missed"
 
 
 def _budgets(runs: Sequence[Line]) -> str:

@@ -8,11 +8,9 @@ so that nobody wins or loses by what nobody would see.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import product
-from statistics import median
 
 from attrs import frozen
 
@@ -141,15 +139,15 @@ def compared(found: Scores) -> list[Compared]:
 
 
 def report(lines: Sequence[Line]) -> str:
-    """For each base of seeds: the targets, family by family; then cells, and what methods took. Empty without runs."""
+    """For each base of seeds the targets, family by family. Empty without runs."""
     lines = [line for line in lines if Cell.parse(line["cell"]).family]
     bases = sorted({line["trial"] - line["trial"] % ROOM for line in lines})
     parts = []
     for base in bases:
         everything = compared(scores(lines, lambda cell, of, base=base: cell.family and of == base))
         if everything:
-            parts += [f"## Families, seeds from {base}\n", by_family(everything), by_cell(everything)]
-    return "\n".join([*parts, times(lines)]) if parts else ""
+            parts += [f"## Families, seeds from {base}\n", by_family(everything)]
+    return "\n".join(parts)
 
 
 def by_family(everything: Sequence[Compared]) -> str:
@@ -181,42 +179,6 @@ def _row(title: str, group: Sequence[Compared]) -> list[object]:
     where = "" if worst.ratio <= 1 else str(worst)
     numbers = [len(group), sum(each.with_em for each in group), f"{mean:.3f}", f"{worst.ratio:.2f}", *counts]
     return [title, *numbers, sunk if known else "-", sum(not each.converged for each in group), met, where]
-
-
-def by_cell(everything: Sequence[Compared]) -> str:
-    """KLs (geometric means) and ratios, cell by cell."""
-    cells: dict[Cell, list[Compared]] = defaultdict(list)
-    for each in everything:
-        cells[each.cell].append(each)
-    rows = []
-    for cell, group in sorted(cells.items(), key=lambda item: (_order(item[0]), item[0])):
-        floors = [each.floor for each in group if each.floor is not None]
-        ratios = [each.ratio for each in group]
-        kls = map(_mean, ([each.kl for each in group], [each.best for each in group], floors))
-        rows.append([cell.name, len(group), *kls, f"{geometric(ratios):.3f}", f"{max(ratios):.2f}"])
-    return markdown(["cell", "draws", DEFAULT, "best told", "floor", "mean", "worst"], rows)
-
-
-def _mean(kls: Sequence[float]) -> str:
-    mean = geometric(kls) if kls else math.nan
-    return f"{mean:.3g}" if mean > 1e-12 else "0" if kls else "-"
-
-
-def times(lines: Iterable[Line]) -> str:
-    """CPU seconds of a run, with the search of an oracle; the median, and in brackets the sum in minutes."""
-    spent: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for line in lines:
-        spent[family_of(Cell.parse(line["cell"])), line["method"]].append(line.get("cpu", 0.0))
-    methods = list(dict.fromkeys(method for _, method in spent))
-    rows = [
-        [title, *(_spent(spent.get((title, method), ())) for method in methods)]
-        for title in dict.fromkeys(title for title, _ in spent)
-    ]
-    return f"## What runs of the families took\n\n{times.__doc__}\n\n{markdown(['family', *methods], rows)}"
-
-
-def _spent(seconds: Sequence[float]) -> str:
-    return f"{median(seconds):.2g} ({sum(seconds) / 60:.1f})" if seconds else "-"
 
 
 def _grouped(everything: Iterable[Compared]) -> dict[str, list[Compared]]:

@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attrs import frozen
 from scipy.optimize import minimize
 
 from benchmarks.cases.markov import COUPLING, LABEL_COUPLING, LISTED, Ising, Labels, Pair, Polynomial, ising, walsh
-from benchmarks.cases.mobility import load
-from benchmarks.harness.alone import peak_megabytes
-from benchmarks.harness.timing import cpu_seconds
 from benchmarks.protocol.crossing import search
 from dpgm_core import (
     Array,
     Budget,
-    Domain,
-    Fit,
     FloatArray,
     Model,
     SeededRandomness,
@@ -33,7 +24,6 @@ from dpgm_core import (
     Terms,
     Workload,
     fit,
-    make,
     release,
     select,
 )
@@ -431,31 +421,11 @@ def coefficient(model: Model, clique: tuple[str, ...]) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# What learning is worth around selection: two learners at 1.5 n*, and contrasts beside cells for a known structure.
+# Contrasts beside cells, for a known structure.
 
-#: learner -> the method's name; at 1.5 times the prototype's n* for structure.
-KEPT = {"mrf-select tables, eb-map": "eb-map", "mrf-select tables, naive-mle": "naive-mle"}
 #: Of known structures: noise is a hundred times the sampling, and an edge stands five deviations out.
 KNOWN_RHO = "0.001"
 STEPS = (1.0, 2**0.5, 2.0, 2**1.5, 4.0)
-
-
-def kept_error(method: str, graph: str, size: int, records: int, number: int) -> dict[str, float]:
-    """Mean |A - A^| over the pairs that are measured or edges, one draw; the selection is the same for both, and of
-    cells, because `naive-mle` does not take contrasts."""
-    rng = np.random.default_rng([BASE, size, *graph.encode(), records, number, 1])
-    truth = ising(graph, size, rng)
-    codes = truth.records(records, rng)
-    found = selected(
-        truth,
-        codes,
-        BUDGETS["zcdp"],
-        int(rng.integers(2**32)),
-        learner=KEPT[method],
-        measure="tables",
-        share_one_way=0.0,
-    )
-    return {"off": float(np.abs(found - truth.couplings)[(found != 0) | (truth.couplings != 0)].mean())}
 
 
 def known_errors(graph: str, size: int, relation: str, number: int) -> dict[str, Any]:
@@ -527,142 +497,3 @@ def _log_saved(squares: Mapping[str, FloatArray]) -> float:
     curves = {key: np.log(values.mean(axis=0)) / 2 for key, values in squares.items()}
     exponent = float(np.mean([steps @ curve / (steps @ steps) for curve in curves.values()]))
     return float((curves["contrasts"] - curves["cells"]).mean() / exponent)
-
-
-# --------------------------------------------------------------------------------------------------
-# Records of many binary attributes: hours of working days, held out; and how far selection scales.
-#
-# The days are those of `cases.mobility` (a folder with one table of person-days in 24 hourly slots and their labels);
-# each slot and label but the first is an attribute, yes or no. What is judged is the pseudo-likelihood, which asks for
-# no engine: the mean over held-out days of sum_i log P(x_i | all others), nats, of (1 - 1e-4) p + 1e-4 / 2.
-
-SMOOTHING, HELD_OUT = 1e-4, 0.25
-TERMS = Terms(neighbours="add-remove")
-
-
-@frozen
-class Asked:
-    """selector: and its options; None: attributes alone."""
-
-    selector: Mapping[str, Any] | str | None
-
-
-#: Rare codes are left as they are, so that all models are over the same attributes.
-DAYS = {
-    "independence": Asked(None),
-    "mst": Asked({"name": "mst", "merge": False}),
-    "aim": Asked({"name": "aim", "merge": False}),
-    "mrf-select contrasts": Asked({"name": "mrf-select", "measure": "contrasts"}),
-    "mrf-select tables": Asked({"name": "mrf-select", "measure": "tables"}),
-    "mrf-select tables, 2 picks": Asked({"name": "mrf-select", "measure": "tables", "picks": 2}),
-}
-
-
-@frozen(kw_only=True, eq=False)
-class Days:
-    """Codes of days to learn from and of days held out, (days, attributes); always the same ones."""
-
-    domain: Domain
-    learned: Array
-    held_out: Array
-
-
-def days(folder: Path) -> Days:
-    """A slot and a label: whether it was that one. Raises DataError."""
-    table = load(str(folder), length=24)
-    labels = [code for code in range(len(table.labels)) if table.labels[code] != (table.empty or table.labels[0])]
-    slots = table.codes[:, 0, :]
-    codes = np.stack([slots == code for code in labels], axis=2).reshape(len(slots), -1).astype(np.uint8)
-    names = [f"h{slot:02}-{table.labels[code]}" for slot in range(slots.shape[1]) for code in labels]
-    order = np.random.default_rng(0).permutation(len(codes))
-    cut = round(HELD_OUT * len(codes))
-    domain = Domain.from_sizes(dict.fromkeys(names, 2))
-    return Days(domain=domain, learned=codes[order[cut:]], held_out=codes[order[:cut]])
-
-
-def of_days(method: str, folder: Path, promise: str, seed: int) -> dict[str, Any]:
-    """One method. promise: "rho .01" or "(1, 1e-9)", as in `BUDGETS`."""
-    table, budget = days(folder), DAYS_BUDGETS[promise]
-    start = time.process_time()
-    done = _learned(DAYS[method], table, budget, seed)
-    spent = time.process_time() - start
-    return {
-        "pseudo": pseudo_likelihood(done.model, table.held_out),
-        "seconds": round(spent, 3),
-        "peak": round(peak_megabytes(), 1),
-        "cliques": len(done.model.structure.cliques),
-        "said": list(done.notes),
-    }
-
-
-DAYS_BUDGETS = {"0.01": Budget.zcdp("0.01"), "1": Budget.approx("1", "1e-9")}
-
-
-def _learned(asked: Asked, table: Days, budget: Budget, seed: int) -> Fit:
-    randomness = SeededRandomness(seed)
-    if asked.selector is None:
-        alone = Structure(table.domain, [(name,) for name in table.domain.names])
-        return fit(table.learned, alone, budget, "gaussian", terms=TERMS, randomness=randomness)
-    wanted = Workload.all(table.domain, order=2)
-    return fit(table.learned, asked.selector, budget, workload=wanted, terms=TERMS, randomness=randomness)
-
-
-def pseudo_likelihood(model: Model, codes: Array) -> float:
-    """The mean over records of sum_i log P(x_i | all others), binary attributes, smoothed."""
-    gain = np.zeros(codes.shape)  # log-odds of the record's own value
-    for places, table in tables_of(model):
-        bounded = np.clip(table, -50, 50)  # of a cell ruled out; -inf less -inf has no value
-        columns = [codes[:, place] for place in places]
-        own = bounded[tuple(columns)]
-        for at, place in enumerate(places):
-            other = [1 - column if here == at else column for here, column in enumerate(columns)]
-            gain[:, place] += own - bounded[tuple(other)]
-    shares = 1 / (1 + np.exp(-np.clip(gain, -500, 500)))
-    return float(np.log((1 - SMOOTHING) * shares + SMOOTHING / 2).sum(axis=1).mean())
-
-
-def of_wide(attributes: int, records: int, seed: int) -> dict[str, Any]:
-    """`mrf-select` on made-up records of a matching: seconds, peak memory and the edges found. Records come first."""
-    rng = np.random.default_rng([BASE, seed])
-    truth = ising("matching", attributes, rng)
-    codes = truth.records(records, rng)
-    start = time.process_time()
-    done = fit(
-        codes,
-        "mrf-select",
-        Budget.zcdp("0.01"),
-        workload=Workload.all(truth.domain, order=2),
-        terms=TERMS,
-        randomness=SeededRandomness(seed),
-    )
-    found = {"seconds": time.process_time() - start, "peak": peak_megabytes()}
-    edges = found_edges(couplings_of(done.model))
-    said = f"{len(edges & truth.edges)} of {len(truth.edges)} found, {len(edges - truth.edges)} others"
-    return {key: round(value, 2) for key, value in found.items()} | {"said": said}
-
-
-# --------------------------------------------------------------------------------------------------
-# How long Gibbs sampling takes.
-
-#: Method -> whether numba may be found.
-SWEEPERS = {"gibbs with numba": True, "gibbs without": False}
-DRAWN = 200_000
-
-
-def seconds_of_gibbs(method: str, attributes: int) -> dict[str, float]:
-    """CPU seconds of marginals and of 200,000 records by `gibbs`, a 3-regular graph; in a process of its own.
-
-    compiled: what the first call takes besides, where loops are compiled.
-    """
-    if not SWEEPERS[method]:
-        sys.modules["numba"] = None  # type: ignore[assignment]
-    truth = ising("3-regular", attributes, np.random.default_rng(330_001))
-    structure, signs = truth.structure, np.outer([1, -1], [1, -1])
-    ordered = sorted(truth.edges)
-    potentials = Tables(structure, np.concatenate([(truth.couplings[edge] * signs).ravel() for edge in ordered]))
-    engine = make("inference", "gibbs").compile(structure)
-    marginals = cpu_seconds(lambda: engine.infer(potentials), runs=3)
-    first, records = (
-        cpu_seconds(lambda: engine.sample(potentials, DRAWN, np.random.default_rng(1)), runs) for runs in (1, 3)
-    )
-    return {"compiled": first - records, "marginals": marginals, "records": records}

@@ -1,4 +1,4 @@
-"""Parts of `benchmarks.inference` on models full of zeros: instances of competitions, and constraint problems."""
+"""The part of `benchmarks.inference` on instances of competitions, which are full of zeros."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.cases.zeros import MADE, beside, constrained, instance
+from benchmarks.cases.zeros import beside, instance
 from benchmarks.harness.alone import alone
 from benchmarks.harness.output import markdown
 from benchmarks.speed.page import Part
@@ -69,23 +69,13 @@ def _instances(asked: Namespace) -> dict[str, dict[str, Any]]:
     return dict(list(found.items())[:1]) if asked.smoke else found
 
 
-def _constraints(asked: Namespace) -> dict[str, dict[str, Any]]:
-    names, (size, calls) = list(MADE), (16, 2) if asked.smoke else (100, 10)
-    return {name: alone(constrained, name, size, calls) for name in names[: 1 if asked.smoke else None]}
-
-
 INSTANCES = Part(
     """\
 Instances of the UAI competitions with their evidence, ours alone: CPU milliseconds and memory of one inference.
 
 Beside it how many times the same structure takes with mild potentials and no zeros. Each instance is a process of its
-own; errors are against the published answers, which have six digits. The part `constraints` has more models.
+own; errors are against the published answers, which have six digits.
 """,
     _instances,
-    table,
-)
-CONSTRAINTS = Part(
-    "Made-up constraint problems with a solution: hard ones, with penalties, and far beyond the range of doubles.",
-    _constraints,
     table,
 )

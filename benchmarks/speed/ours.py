@@ -1,4 +1,4 @@
-"""Parts of `benchmarks.inference` on our executors alone: compiling, many calls, limits, second derivatives."""
+"""Parts of `benchmarks.inference` on our executors alone: compiling, many calls, limits."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness.output import markdown
-from benchmarks.harness.timing import cpu_seconds, wall_seconds
+from benchmarks.harness.timing import wall_seconds
 from benchmarks.peers.libraries import engine_of, executors
-from benchmarks.speed.models import GENERATED, Case, cases, domain
+from benchmarks.speed.models import Case, cases
 from benchmarks.speed.page import Aim, Part
-from dpgm_core.domain.domain import Domain
-from dpgm_core.inference.junction_tree.engine import JunctionTree, plan_inference
+from dpgm_core.inference.junction_tree.engine import plan_inference
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
@@ -204,70 +203,4 @@ bytes; interpreting, checking and waiting for a step's operands come on top of i
 """,
     _limits,
     _limits_table,
-)
-
-
-# --- Second derivatives ---
-
-
-def trees_and_pairs(count: int = 40) -> Structure:
-    """A random tree over attributes of 2 to 5 labels, and a fifth as many pairs besides."""
-    rng = np.random.default_rng(0)
-    mixed = Domain.from_sizes({f"x{i}": int(rng.choice([2, 2, 2, 3, 4, 5])) for i in range(count)})
-    pairs = {(f"x{rng.integers(i)}", f"x{i}") for i in range(1, count)}
-    while len(pairs) < count - 1 + count // 5:
-        one, two = sorted(rng.choice(count, 2, replace=False))
-        pairs.add((f"x{one}", f"x{two}"))
-    return Structure(mixed, sorted(pairs))
-
-
-CURVED: dict[str, Callable[[], Structure]] = {
-    "chain3-k5": lambda: Structure.chain(domain(10, 5), 3),
-    "chain3-k10": GENERATED["chain3-k10"],
-    "chain3-k20": GENERATED["chain3-k20"],
-    "chain50-k20": lambda: Structure.chain(domain(50, 20)),
-    "tree40": trees_and_pairs,
-}
-COLUMNS = ("prepare", "with one", "one", "of 64", "of 500")
-
-
-def _curvature(asked: Namespace) -> Figures:
-    """Model -> cells, milliseconds of an inference, and the columns in inferences."""
-    found = {}
-    for name in list(CURVED)[: 1 if asked.smoke else None]:
-        structure = CURVED[name]()
-        engine = JunctionTree().compile(structure)
-        rng = np.random.default_rng(0)
-        theta = Tables(structure, rng.normal(size=structure.cells))
-        one, some, many = (rng.normal(size=(structure.cells, count)) for count in (1, 64, 500))
-        product = engine.curvature(theta)
-        calls: list[tuple[Callable[[], object], int, int]] = [
-            (partial(engine.infer, theta), 20, 1),
-            (partial(engine.curvature, theta), 20, 1),
-            (partial(lambda engine, theta, one: engine.curvature(theta)(one), engine, theta, one), 20, 1),
-            (partial(product, one), 20, 1),
-            (partial(product, some), 3, 64),
-            (partial(product, many), 1, 500),
-        ]
-        for call, _, _ in calls:
-            call()
-        infer, *seconds = (cpu_seconds(call, runs) / count for call, runs, count in calls)
-        ratios = {column: part / infer for column, part in zip(COLUMNS, seconds, strict=True)}
-        found[name] = {"cells": structure.cells, "infer ms": 1e3 * infer} | ratios
-    return found
-
-
-def _curvature_table(figures: Figures) -> str:
-    """A row for each model."""
-    rows = [
-        [name, found["cells"], f"{found['infer ms']:.3g}", *(f"{found[column]:.2f}" for column in COLUMNS)]
-        for name, found in figures.items()
-    ]
-    return markdown(["model", "cells", "infer, ms", *COLUMNS], rows)
-
-
-CURVATURE = Part(
-    "Second derivatives, ours alone, in inferences: preparing a map, with one product, one product, one of 64 or 500.",
-    _curvature,
-    _curvature_table,
 )

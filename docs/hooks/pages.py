@@ -50,15 +50,14 @@ WHY = {
     "Every kind": "These checks find a broken contract before a run does.",
     "Mechanism": "A mechanism can leak by its arithmetic alone. These checks compare its claimed cost with the masses "
     "it states, the masses with its draws, and its draws with what attackers use: seeds, streams, types and files.",
-    "Inference": "Learners take marginals for gradients and log Z for objectives, so small errors of an engine become "
-    "large errors of models. Small cases are enumerated; large ones must be consistent.",
-    "Collective": "Learners trust the inferred tables. They must be tables that some data set could have, follow the "
-    "evidence, and carry no false certificate.",
+    "Inference": "Learners take marginals for gradients and log Z for objectives. Small cases are enumerated; large "
+    "ones must be consistent.",
+    "Collective": "Learners trust the inferred tables, which must be tables of some data set, follow the evidence, and "
+    "carry no false certificate.",
     "Learner": "A learner works from noisy, negative and contradictory tables. It must see records through the "
     "curator alone, survive any noise, and be worth its budget.",
-    "Selector": "A selector could waste a budget or leak. What it returns must follow from its released steps; it must "
-    "keep to the workload and its plan, stop, and find strong dependence. The sessions are core's own, with discrete "
-    "noise; the learner in its loop is the kit's.",
+    "Selector": "What a selector returns must follow from its released steps; it must keep to the workload and its "
+    "plan, stop, and find strong dependence. The sessions are core's own, with discrete noise; the learner the kit's.",
     "Source": "A source reads raw records: a record that is dropped, refused or quoted is a leak, and so is a code "
     "that depends on other records. Sums taken where the rows are must equal the sums of the rows, bit for bit.",
 }
@@ -196,7 +195,8 @@ def check_sections() -> Iterator[str]:
 
 def check_section(title: str, checks: list[Check]) -> str:
     """One table of checks."""
-    lines = [f"## {title}", "", WHY[title], "", "| check | what it tests | what it cannot show |", "|---|---|---|"]
+    head = "| check | what it tests | what it cannot show, besides |"
+    lines = [f"## {title}", "", WHY[title], "", head, "|---|---|---|"]
     for one in checks:
         needs = f" (`{one.needs}`)" if one.needs else ""
         lines.append(f"| `{one.name}`{needs} | {cell(one.claim)} | {cell(one.limit)} |")

@@ -330,36 +330,14 @@ class ForwardingCurator(Single):
         """Whether releases are of contrasts."""
         return self._inner().contrasts
 
-    def release(
-        self,
-        *,
-        budget: Budget | Mapping[Clique, Budget] | None = None,
-        cliques: Iterable[Clique] | None = None,
-        split: str | None = None,
-        accept: Callable[[Sequence[Noise]], None] | None = None,
-    ) -> NoisyTables:
+    def release(self, **options: Any) -> NoisyTables:
         """Return noisy tables; see `Curator.release`."""
-        return self._inner().release(budget=budget, cliques=cliques, split=split, accept=accept)
+        return self._inner().release(**options)
 
-    def rounds(
-        self,
-        n: int,
-        *,
-        sampling_rate: float,
-        cliques: Iterable[Clique] | None = None,
-        budget: Budget | None = None,
-        clip: ClippedScore | None = None,
-    ) -> AbstractContextManager[Rounds]:
+    def rounds(self, n: int, **options: Any) -> AbstractContextManager[Rounds]:
         """Open releases of subsampled tables; see `Curator.rounds`."""
-        return self._inner().rounds(n, sampling_rate=sampling_rate, cliques=cliques, budget=budget, clip=clip)
+        return self._inner().rounds(n, **options)
 
-    def session(
-        self,
-        *,
-        workload: Workload,
-        budget: Budget | None = None,
-        votes: Budget | None = None,
-        mechanism: str | Mapping[str, Any] | Mechanism | None = None,
-    ) -> AbstractContextManager[Session]:
+    def session(self, **options: Any) -> AbstractContextManager[Session]:
         """Open adaptive steps; see `Curator.session`."""
-        return self._inner().session(workload=workload, budget=budget, votes=votes, mechanism=mechanism)
+        return self._inner().session(**options)

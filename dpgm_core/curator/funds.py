@@ -186,15 +186,19 @@ class Receipt(Single):
         Of the release, from 1.
     first
         The file of the first release; None where none is saved.
+    cost
+        Of what is released for it.
     entry
         The ledger's number for the payment; None without a ledger.
     holdout
         The receipt of the holdout, where the same charge paid for it.
     """
 
-    def __init__(self, number: int, ledger: Ledger | None, first: Path | None, validated: bool = False) -> None:
+    def __init__(
+        self, number: int, ledger: Ledger | None, first: Path | None, cost: Budget, validated: bool = False
+    ) -> None:
         super().__init__()
-        self.number, self.ledger, self.first = number, ledger, first
+        self.number, self.ledger, self.first, self.cost = number, ledger, first, cost
         self._validated = validated
         self.entry: int | None = None
         self._room: Room | None = None
@@ -359,8 +363,10 @@ class Funds(Single):
             if self._ledger is not None:
                 self._ledger.check(whole)
             numbers = self._free_numbers(1 if reserved is None else 2)
+            costs = [cost] if reserved is None else [cost, reserved]
             receipt, *others = [
-                Receipt(number, self._ledger, self._save_to, self._validated) for number in sorted(numbers)
+                Receipt(number, self._ledger, self._save_to, part, self._validated)
+                for number, part in zip(sorted(numbers), costs, strict=True)
             ]
             for one in (receipt, *others):
                 if one.path is not None:

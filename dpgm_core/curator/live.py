@@ -429,7 +429,6 @@ class LiveCurator(Measurer, HoldoutKeeper):
                 records,
                 receipt,
                 mechanism=drawn,
-                charged=cost,
                 randomness=self._randomness,
                 terms=self._terms,
                 publish=partial(self._publish_session, receipt),
@@ -449,7 +448,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         """Of the files of a release and of its holdout, at most, bytes; nothing where none is saved."""
         if not self._funds.saves:
             return ()
-        unpaid = Receipt(1, self._funds.ledger, None)
+        unpaid = Receipt(1, self._funds.ledger, None, measurement.cost)
 
         def size(measurement: Measurement, **more: Any) -> int:
             structure = measurement.structure

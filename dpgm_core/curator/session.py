@@ -58,11 +58,9 @@ class LiveSession(Turns[HeldRecords], Measurer):
     records : HeldRecords
         Open, with the workload's attributes.
     receipt : Receipt
-        Of its payment.
+        Of its payment; its cost is what it was opened with, before an (epsilon, delta) was turned into rho.
     mechanism : Mechanism
         Of the noise of its tables; scores have core's own.
-    charged : Budget
-        What it was opened with, before an (epsilon, delta) was turned into rho.
     spending : SessionSpending, optional
         What is left of its exact Gaussian account.
     publish : callable
@@ -76,7 +74,6 @@ class LiveSession(Turns[HeldRecords], Measurer):
         receipt: Receipt,
         *,
         mechanism: Mechanism,
-        charged: Budget,
         randomness: Randomness,
         terms: Terms,
         publish: Callable[[NoisyTables], NoisyTables],
@@ -84,7 +81,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
     ) -> None:
         super().__init__(records)
         self._spending = spending
-        self._session, self._receipt, self._charged, self._publish = session, receipt, charged, publish
+        self._session, self._receipt, self._publish = session, receipt, publish
         self._spent = self._reserved = Budget.zero(session.budget.kind)
         self._votes_spent = Budget.zero("approx")
         self._records, self._randomness, self._terms = records.records, randomness, terms
@@ -461,7 +458,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
             self._session,
             self._steps,
             self._terms,
-            cost=self._charged,
+            cost=self._receipt.cost,
             private=bool(self._randomness.private),
             provenance=self._receipt.provenance,
             modelled=self._modelled,

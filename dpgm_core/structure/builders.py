@@ -1,16 +1,29 @@
-"""Ready-made sets of cliques over attribute names: chains, trees, grids, all of one order, random pairs."""
+"""Sets of cliques over attribute names: chains, trees, grids, random pairs, directed graphs, [structure] tables."""
 
 from __future__ import annotations
 
 import itertools
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from dpgm_core.errors import StructureError
+from dpgm_core.errors import StructureError, did_you_mean, printable
 from dpgm_core.structure.graphs import Clique, components, neighbours_of
 
-__all__ = ["chain", "complete", "erdos_renyi", "grid", "tree"]
+__all__ = [
+    "chain",
+    "cliques_of_table",
+    "complete",
+    "cycle_text",
+    "directed_cycle",
+    "erdos_renyi",
+    "families",
+    "grid",
+    "or_single",
+    "read_singletons",
+    "tree",
+]
 
 _MAX_CLIQUES = 2**20
 
@@ -99,3 +112,170 @@ def erdos_renyi(names: Sequence[str], p: float, seed: int, *, connected: bool = 
 def _whole(what: str, value: object, least: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise StructureError(f"{what} must be a whole number of at least {least}, got {value!r}")
+
+
+# --------------------------------------------------------------------------------------------------
+# Directed graphs as plain tables, child -> parents
+
+# A cycle of more names is spelled out at its ends only: an error is one line.
+_MAX_NAMES_SHOWN = 30
+
+
+def families(names: Sequence[str], parents: Mapping[str, Sequence[str]]) -> tuple[Clique, ...]:
+    """(child, *parents) of every name, in the order of the names; one without an entry is a root.
+
+    Raises StructureError for names that are not there, parents named twice and directed cycles, which it spells out.
+
+    >>> families(["a", "b", "c"], {"c": ["b", "a"]})
+    (('a',), ('b',), ('c', 'b', 'a'))
+    """
+    if not isinstance(parents, Mapping):
+        raise StructureError(f"parents must be a table such as {{ b = ['a'] }}, got {parents!r:.80}")
+    known = dict.fromkeys(names)
+    for child, above in parents.items():
+        if child not in known:
+            raise StructureError(
+                f"parents are given to {child!r:.80}, which is no attribute{did_you_mean(child, names)}"
+            )
+        if isinstance(above, str) or not isinstance(above, Sequence):
+            raise StructureError(f"the parents of {child!r} must be a list of attribute names, got {above!r:.80}")
+        for parent in above:
+            if not isinstance(parent, str) or parent not in known:
+                near = did_you_mean(parent, names)
+                raise StructureError(f"{parent!r:.80} is named as a parent of {child!r}, but is no attribute{near}")
+        if len(set(above)) < len(above):
+            twice = next(parent for at, parent in enumerate(above) if parent in above[:at])
+            raise StructureError(f"{twice!r} is named twice as a parent of {child!r}; name it once")
+    complete_parents = {name: tuple(parents.get(name, ())) for name in names}
+    cycle = directed_cycle(complete_parents)
+    if cycle:
+        raise StructureError(f"attributes are their own ancestors: {cycle_text(cycle)}; take one of these parents out")
+    return tuple((name, *above) for name, above in complete_parents.items())
+
+
+def directed_cycle(parents: Mapping[str, Sequence[str]]) -> list[str]:
+    """Names each the parent of the next, and the last of the first; [] if there is no directed cycle.
+
+    Every name has an entry. Linear in the number of parents: names whose parents are all gone go (Kahn 1962); each
+    that stays has a parent that stays, so that walking from parent to parent must come back.
+
+    >>> directed_cycle({"a": ["c"], "b": ["a"], "c": ["b"], "d": ["a"]})
+    ['a', 'b', 'c']
+    """
+    waiting = {child: len(above) for child, above in parents.items()}
+    children: dict[str, list[str]] = {name: [] for name in parents}
+    for child, above in parents.items():
+        for parent in above:
+            children[parent].append(child)
+    free = [name for name, count in waiting.items() if not count]
+    while free:
+        name = free.pop()
+        del waiting[name]
+        for child in children[name]:
+            waiting[child] -= 1
+            if not waiting[child]:
+                free.append(child)
+    if not waiting:
+        return []
+    walked: dict[str, int] = {}
+    name = next(iter(waiting))
+    while name not in walked:
+        walked[name] = len(walked)
+        name = next(parent for parent in parents[name] if parent in waiting)
+    cycle = list(walked)[walked[name] :][::-1]
+    first = min(range(len(cycle)), key=cycle.__getitem__)
+    return cycle[first:] + cycle[:first]
+
+
+def cycle_text(cycle: Sequence[str]) -> str:
+    """A cycle in words, from parent to child and back to the first; of a long one the ends.
+
+    >>> cycle_text(["a", "b"])
+    'a -> b -> a'
+    """
+    names = [printable(name[:40]) for name in (*cycle, cycle[0])]
+    if len(cycle) > _MAX_NAMES_SHOWN:
+        names[5:-5] = [f"... {len(names) - 10:,} more ..."]
+    return " -> ".join(names)
+
+
+# --------------------------------------------------------------------------------------------------
+# Reading of a [structure] table
+
+_KEYS = ("cliques", "tied", "graph", "parents", "singletons")
+_GRAPHS: dict[str, tuple[Any, dict[str, bool]]] = {
+    # name -> (function, {argument: required})
+    "chain": (chain, {"order": False}),
+    "tree": (tree, {"branching": False}),
+    "complete": (complete, {"order": False}),
+    "grid": (grid, {"rows": True, "columns": True}),
+    "erdos-renyi": (erdos_renyi, {"p": True, "seed": True, "connected": False}),
+}
+
+
+def cliques_of_table(names: Sequence[str], plain: Mapping[str, Any]) -> tuple[list[Clique], list[list[Clique]]]:
+    """The plain cliques and the tied groups that a [structure] table names, over these attributes.
+
+    Those of a directed graph come first, then those of a helper, then those listed. Raises StructureError.
+
+    >>> cliques_of_table(["a", "b"], {"graph": "chain", "cliques": [["b"]]})
+    ([('a', 'b'), ('b',)], [])
+    """
+    arguments = {key: value for key, value in plain.items() if key not in _KEYS}
+    cliques = list(_clique_list("cliques", plain.get("cliques", [])))
+    tied_plain = plain.get("tied", [])
+    if not isinstance(tied_plain, (list, tuple)):
+        raise StructureError(f"tied must be a list of groups of cliques, got {tied_plain!r}")
+    tied = [list(_clique_list("tied", group)) for group in tied_plain]
+    if "graph" in plain:
+        cliques = [*_graph(names, plain["graph"], arguments), *cliques]
+    elif arguments:
+        key = next(iter(arguments))
+        raise StructureError(f"a structure has no setting {key!r}{did_you_mean(key, _KEYS)}")
+    if "parents" in plain:
+        cliques = [*families(names, plain["parents"]), *cliques]
+    return cliques, tied
+
+
+def read_singletons(plain: Mapping[str, Any]) -> bool:
+    """What a [structure] table says of singletons. Raises StructureError.
+
+    >>> read_singletons({"singletons": True}), read_singletons({})
+    (True, False)
+    """
+    value = plain.get("singletons", False)
+    if not isinstance(value, bool):
+        raise StructureError(f"singletons must be true or false, got {value!r:.80}")
+    return value
+
+
+def _graph(names: Sequence[str], name: object, arguments: Mapping[str, Any]) -> tuple[Clique, ...]:
+    if not isinstance(name, str) or name not in _GRAPHS:
+        raise StructureError(f"there is no graph {name!r}{did_you_mean(name, _GRAPHS)}")
+    function, known = _GRAPHS[name]
+    for key in arguments:
+        if key not in known:
+            raise StructureError(f"graph {name!r} has no setting {key!r}{did_you_mean(key, known)}")
+    for key, required in known.items():
+        if required and key not in arguments:
+            raise StructureError(f"graph {name!r} needs {key}")
+    return or_single(function(names, **arguments), names)
+
+
+def or_single(cliques: tuple[Clique, ...], names: Sequence[str]) -> tuple[Clique, ...]:
+    """A helper's cliques; on one attribute it gives no edge, and its table alone is the only sensible model.
+
+    >>> or_single((), ["a"])
+    (('a',),)
+    """
+    return cliques or tuple((name,) for name in names)
+
+
+def _clique_list(what: str, plain: object) -> Iterator[tuple[str, ...]]:
+    if not isinstance(plain, (list, tuple)):
+        raise StructureError(f"{what} must be a list of lists of attribute names, got {plain!r}")
+    for clique in plain:
+        if not isinstance(clique, (list, tuple)) or not all(isinstance(name, str) for name in clique):
+            near = f"; write {what} = [[...]] with a list for each clique" if isinstance(clique, str) else ""
+            raise StructureError(f"{what}: a clique must be a list of attribute names, got {clique!r}{near}")
+        yield tuple(clique)

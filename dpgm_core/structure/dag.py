@@ -14,8 +14,9 @@ from dpgm_core._util.html import Html, card, first
 from dpgm_core.domain.constraints import Mask
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import StructureError, TooLarge, did_you_mean, listed, thousands
+from dpgm_core.structure.builders import families
 from dpgm_core.structure.graphs import Clique
-from dpgm_core.structure.structure import Structure, families
+from dpgm_core.structure.structure import Structure
 
 __all__ = ["Dag", "MOST_CELLS", "check_dag"]
 

@@ -160,8 +160,8 @@ def test_a_network_that_cannot_be_read_is_one_line(tmp_path, capsys):
     assert "bayes_net cannot read" in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_the_report_says_what_was_met_and_missed():
-    """Targets, real records and times, from lines as they are kept."""
+def test_the_report_has_ratios_real_records_and_times():
+    """Ratios to the baseline, real records and times, from lines as they are kept."""
     errors = {"l1": 0.1, "alone": 0.01, "asked": 0.02}
     lines = [
         {"cell": "sachs 1", "trial": trial, "method": method, "kl": kl} | errors
@@ -184,9 +184,8 @@ def test_the_report_says_what_was_met_and_missed():
     )
     text = tables(lines)
     rows = [[part.strip() for part in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
-    assert ["bayes-net / baseline, KL, sachs", "0.50 (0.00)", "0.52", "met"] in rows
-    assert ["bayes-net Gaussian / baseline, KL, sachs", "0.60 (0.00)", "0.50", "missed"] in rows
-    assert ["hailfinder, CPU seconds of a fit", "12.0", "60", "met"] in rows
+    assert ["bayes-net", "0.50 (0.00)"] in rows and ["bayes-net Gaussian", "0.60 (0.00)"] in rows
+    assert ["hailfinder", "56", "bayes-net", "12.00", "11.000"] in rows
     assert "-20.0000" in text
 
 

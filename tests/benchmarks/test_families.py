@@ -171,7 +171,7 @@ def test_the_report_says_the_targets_of_the_families(tmp_path, capsys):
     store.write_text("".join(json.dumps(line) + "\n" for line in lines))
     main(selftuning.STUDY, ["--report", "--store", str(store)])
     text = (tmp_path / "selftuning.md").read_text()
-    table = [[part.strip() for part in line.split("|")[1:-1]] for line in text.split("## What")[0].splitlines()]
+    table = [[part.strip() for part in line.split("|")[1:-1]] for line in text.splitlines()]
     rows = {row[0]: row[1:] for row in table if row}
     assert rows["all pairs, p/2 disjoint loud"][:9] == ["2", "1", "1.414", "2.00", "1", "1", "0", "0", "no"]
     assert rows["uniform truth"][:9] == ["1", "0", "0.500", "0.50", "0", "0", "-", "1", "-"]

@@ -13,7 +13,7 @@ pytest.importorskip("joblib")
 from benchmarks import fig3b
 from benchmarks.cases import mobility
 from benchmarks.harness.main import main
-from benchmarks.traces import ABSENT, BUILDINGS, segments, traces, write
+from benchmarks.traces import ABSENT, BUILDINGS, segments, traces
 from dpgm_core import Contributions, DataError, Domain, Structure, Tables, make
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
@@ -34,28 +34,6 @@ def test_traces_are_like_a_campus(slots):
     dining = (slots == 11) | (slots == 12)
     at_noon, at_night = dining[:, 69:84].mean(), dining[:, :36].mean()
     assert at_noon > 0.05 > 0.005 > at_night
-
-
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_written_traces_are_counted_as_they_were_made(slots, suffix, tmp_path):
-    """A file with labels gives the tables of the codes."""
-    found = segments(slots)
-    path = tmp_path / f"segments.{suffix}"
-    write(path, found)
-    days = mobility.Days(codes=found, labels=BUILDINGS, empty="absent")
-    structure = mobility.structure_of(days, "segments", tied=True)
-    weights = Contributions(per="group", empty="absent")
-
-    def counted(source):
-        people = PersonSource(source=as_source(source), person="person_day", rows_per_person=24)
-        return mobility.counted(people, structure, weights).values
-
-    assert (counted(path) == counted(days.table())).all()
-
-
-def test_other_file_types_are_refused(slots, tmp_path):
-    with pytest.raises(DataError, match="not to traces"):
-        write(tmp_path / "traces.txt", segments(slots))
 
 
 def test_segments_drop_what_is_left_over():

@@ -157,7 +157,7 @@ def test_figure_3a():
     )
     names = {
         "noisy tables": "noisy tables", "naive MLE, λ = 1e-6": "naive tiny", "naive MLE, auto": "naive",
-        "naive MLE, λ told by the truth": "naive oracle", "CGM-EM, auto": "cgm-em", "mbi, default": "mbi",
+        "naive MLE, λ by the truth": "naive oracle", "CGM-EM, auto": "cgm-em", "mbi, default": "mbi",
     }  # fmt: skip
     found = {tuple(row[:3]): row for row in store[1:]}
     points = [("100000", "0.1"), ("100000", "0.5"), ("1000000", "0.5")]

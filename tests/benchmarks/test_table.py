@@ -1,12 +1,11 @@
-"""The benchmark of tables as they come: what it compares is what the definition says, and its parts run."""
+"""The benchmark of private bins: what it compares is what the definition says, and its parts run."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from benchmarks.cases.binned import HAND, JUDGES, WAYS, binned, exact, off_numbers, spread, tenths
 from benchmarks.cases.coded import Coded
-from benchmarks.table import COUNTIES, bins_found, broken, completed, constraints_broken, sampled, typed_model
+from benchmarks.table import bins_found
 from dpgm_core import Attribute, Domain, Model, Structure, Tables
 
 SIZES = {"age": 85, "fnlwgt": 100, "capital-gain": 100, "capital-loss": 100, "hours-per-week": 99, "sex": 2}
@@ -73,41 +72,3 @@ def test_private_bins_leave_the_labels_of_other_columns():
 def test_private_bins_are_found_and_timed():
     """One column of a thousand records."""
     assert set(bins_found(1000, 1, "pure")) == {"public", "private", "public CPU", "private CPU", "peak"}
-
-
-def test_records_are_sampled_in_the_types_of_their_columns(tmp_path):
-    """A whole number, a number, a date and a text."""
-    typed_model(4).save(tmp_path / "m.dpgm")
-    assert sampled(tmp_path, 50, "parquet")["CPU"] > 0
-    found = pa.parquet.read_table(tmp_path / "50.parquet")
-    assert [str(kind) for kind in found.schema.types] == ["int64", "double", "date32[day]", "string"]
-
-
-def test_what_breaks_a_constraint_is_counted():
-    """Each constraint broken once in five records, of which the last, with values missing, breaks none."""
-    rows = [
-        ("county 3", "state 0", "elsewhere", 1, 2, 40, "no"),
-        ("county 3", "state 3", "metropolis", 3, 2, 40, "no"),
-        ("county 3", "state 3", "elsewhere", 2, 2, 14, "yes"),
-        ("county 4", "state 0", "metropolis", 1, 2, 15, "yes"),
-        (None, None, "elsewhere", None, 2, None, "yes"),
-    ]
-    names = ("county", "state", "city", "came", "left", "age", "married")
-    table = pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
-    assert broken(table) == {"states": 1, "stay": 1, "children": 1, "metropolis": 1}
-    assert COUNTIES["county 3"] == "state 3"
-
-
-def test_no_sampled_record_breaks_one():
-    """Two thousand of a spanning tree's, at a noise that would break all of them."""
-    assert set(constraints_broken("mst", "independent", 2000).values()) == {0}
-
-
-def test_rows_with_missing_cells_are_completed(tmp_path):
-    """Nothing is missing in what is written, and what was given is as it was."""
-    typed_model(4).save(tmp_path / "m.dpgm")
-    assert completed(tmp_path, 60, 3, "parquet")["CPU"] > 0
-    given, filled = (pa.parquet.read_table(tmp_path / f"{name}.parquet") for name in ("partial", "completed"))
-    for name in given.column_names:
-        pairs = list(zip(given[name].to_pylist(), filled[name].to_pylist(), strict=True))
-        assert any(one is None for one, _ in pairs) and all(one in (None, other) for one, other in pairs)

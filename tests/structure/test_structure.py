@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DpgmError, StructureError
-from dpgm_core.structure import structure as directed
+from dpgm_core.structure import builders as directed
 from dpgm_core.structure.structure import Structure
 
 NAMES = ("a", "b", "c", "d")

@@ -16,9 +16,10 @@ from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
 from dpgm_core.domain.values import parse_number
 from dpgm_core.errors import DataError, DomainError, DpgmError, StructureError, did_you_mean, printable
+from dpgm_core.structure.builders import cycle_text, directed_cycle
 from dpgm_core.structure.dag import Dag
 from dpgm_core.structure.graphs import Clique
-from dpgm_core.structure.structure import Structure, cycle_text, directed_cycle
+from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
 __all__ = [

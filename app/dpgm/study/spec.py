@@ -19,7 +19,7 @@ from dpgm_core.models.model_file import load_model
 from dpgm_core.privacy.sensitivity import Contributions
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.session import caveats_of
-from dpgm_core.structure.structure import read_singletons
+from dpgm_core.structure.builders import read_singletons
 from dpgm_core.structure.workload import Workload
 
 __all__ = ["load_study"]

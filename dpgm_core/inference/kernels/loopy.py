@@ -2,7 +2,7 @@
 
 The innermost loops run over the factors or the messages of one class, which stand side by side in memory, so that the
 compiler makes vector instructions of them. Nothing is divided by a message. All floats are in one `memory`, laid out as
-`dpgm_core.inference.loopy.bp.FlatPlan` says: one array, so each kernel is compiled for one signature.
+`dpgm_core.inference.loopy.plan.FlatPlan` says: one array, so each kernel is compiled for one signature.
 """
 
 from __future__ import annotations
@@ -31,18 +31,17 @@ def run(
     incoming: IntArray,
     factors: IntArray,
     starts: IntArray,
-    damping: float,
-    tolerance: float,
-    floor: float,
+    settings: FloatArray,
     limit: int,
 ) -> tuple[int, int, float, float]:
-    """Outcome, sweeps, residual (`tolerance` for less) and log-partition, nats; beliefs stand where potentials stood.
+    """Outcome, sweeps, residual (the tolerance for less) and log-partition, nats; beliefs stand where potentials stood.
 
     memory: begins with the factors' potentials, the largest of each 1. places, variables, incoming, factors, starts: as
-    in `FlatPlan`. floor: entries of messages below it count as it. limit: sweeps at most; all are made, undamped, where
-    tolerance is below 0.
+    in `FlatPlan`. settings: damping, tolerance, and a floor; entries of messages below the floor count as it. limit:
+    sweeps at most; all are made, undamped, where the tolerance is below 0.
     """
     cells, entries, old, fresh, others, below, above = places
+    damping, tolerance, floor = settings
     smallest = 1.0
     for cell in memory[:cells]:
         if 0.0 < cell < smallest:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from dpgm_core import (
-    Budget,
-    ClippedScore,
     Clique,
     Curator,
-    Mechanism,
     Noise,
     NoisyTables,
     OptionError,
     Rounds,
     Session,
     Structure,
-    Workload,
 )
 from dpgm_core.learning import ForwardingCurator
 
@@ -42,16 +38,9 @@ class MeasuredCurator(ForwardingCurator):
         """The other learner's."""
         return self._structure
 
-    def release(
-        self,
-        *,
-        budget: Budget | Mapping[Clique, Budget] | None = None,
-        cliques: Iterable[Clique] | None = None,
-        split: str | None = None,
-        accept: Callable[[Sequence[Noise]], None] | None = None,
-    ) -> NoisyTables:
+    def release(self, *, accept: Callable[[Sequence[Noise]], None] | None = None, **others: Any) -> NoisyTables:
         """The release. Raises OptionError, with nothing paid, for other cliques or budgets and for a second one."""
-        if budget is not None or cliques is not None or split is not None or self._handed is not None:
+        if any(value is not None for value in others.values()) or self._handed is not None:
             raise _refusal("asks for other releases than one of all tables and all the budget")
         if self.replayed:
             self._handed = super().release(accept=accept)
@@ -66,26 +55,11 @@ class MeasuredCurator(ForwardingCurator):
             raise _refusal("asked for none")
         return self._handed
 
-    def rounds(
-        self,
-        n: int,
-        *,
-        sampling_rate: float,
-        cliques: Iterable[Clique] | None = None,
-        budget: Budget | None = None,
-        clip: ClippedScore | None = None,
-    ) -> AbstractContextManager[Rounds]:
+    def rounds(self, n: int, **options: Any) -> AbstractContextManager[Rounds]:
         """Raises OptionError: there is one release."""
         raise _refusal("trains on rounds of subsampled records")
 
-    def session(
-        self,
-        *,
-        workload: Workload,
-        budget: Budget | None = None,
-        votes: Budget | None = None,
-        mechanism: str | Mapping[str, Any] | Mechanism | None = None,
-    ) -> AbstractContextManager[Session]:
+    def session(self, **options: Any) -> AbstractContextManager[Session]:
         """Raises OptionError: there is one release."""
         raise _refusal("opens a session")
 

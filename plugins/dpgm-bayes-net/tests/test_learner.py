@@ -469,10 +469,11 @@ def test_noise_that_the_other_learner_refuses_is_refused_before_the_charge():
 
 
 def test_the_door_is_the_protocol():
-    """What the other learner is given has every member of the contract, functions with the same parameters."""
+    """What the other learner is given has every member of the contract, functions that take its parameters by name."""
     door = MeasuredCurator(live(), DAG.structure(), DAG.maximal, None)
     for name, member in vars(dpgm.Curator).items():
         if inspect.isfunction(member) and not name.startswith("_"):
-            assert inspect.signature(inspect.getattr_static(MeasuredCurator, name)) == inspect.signature(member)
+            names = dict.fromkeys(inspect.signature(member).parameters)
+            inspect.signature(getattr(MeasuredCurator, name)).bind(**names)
         elif isinstance(member, property):
             assert name in dir(door)

@@ -115,7 +115,8 @@ def profile_of(profile: str | Profile) -> Profile:
 class Check:
     """One claim about components of a kind.
 
-    name: kebab-case. claim: what holds if the check passes on every input. limit: what it cannot show. needs: the
+    name: kebab-case. claim: what holds if the check passes on every input. limit: what it cannot show, besides what no
+    check can; may be empty. needs: the
     capability a component must declare, or show by its behaviour, to be held to it; None for all. run: takes the
     subject, raises when the claim is refuted.
     """

@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, ClassVar
@@ -34,10 +34,8 @@ from dpgm_core.privacy.mechanism import Mechanism, Noise
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
-from dpgm_core.structure.workload import Workload
 from dpgm_testing.reference import ReferenceGaussian, ReferenceLaplace, ReferenceLaplaceNoise
 
 if TYPE_CHECKING:
@@ -122,16 +120,9 @@ class GuardedCurator(ForwardingCurator):
             f"a curator offers structure, terms, budget, remaining, released, release, rounds and session; not {name!r}"
         )
 
-    def release(
-        self,
-        *,
-        budget: Budget | Mapping[Clique, Budget] | None = None,
-        cliques: Iterable[Clique] | None = None,
-        split: str | None = None,
-        accept: Callable[[Sequence[Noise]], None] | None = None,
-    ) -> NoisyTables:
+    def release(self, **options: Any) -> NoisyTables:
         """Return noisy tables, and keep them in `handed`."""
-        return self._hand(super().release(budget=budget, cliques=cliques, split=split, accept=accept))
+        return self._hand(super().release(**options))
 
     def as_handed(self, release: NoisyTables) -> NoisyTables:
         """Return a release as the learner gets it: unchanged."""
@@ -145,16 +136,9 @@ class GuardedCurator(ForwardingCurator):
         """Open subsampled releases that are kept in `handed` too."""
         return self._watched(super().rounds(n, **options))
 
-    def session(
-        self,
-        *,
-        workload: Workload,
-        budget: Budget | None = None,
-        votes: Budget | None = None,
-        mechanism: str | Mapping[str, Any] | Mechanism | None = None,
-    ) -> AbstractContextManager[Session]:
+    def session(self, **options: Any) -> AbstractContextManager[Session]:
         """Open adaptive steps; their release is handed out when they end."""
-        return self._ending(super().session(workload=workload, budget=budget, votes=votes, mechanism=mechanism))
+        return self._ending(super().session(**options))
 
     @contextmanager
     def _ending(self, opened: AbstractContextManager[Session]) -> Iterator[Session]:

@@ -61,7 +61,7 @@ def _gap(evidence: NoisyTables, weight: float, beliefs: CollectiveBeliefs) -> fl
 @CHECKS.add()
 def tables_sum_to_the_total(subject: CollectiveSubject) -> None:
     """n is finite, non-negative and sums to the evidence's total times the cliques of each group, whatever the noisy
-    tables hold. Cannot show: that n is the right one."""
+    tables hold."""
 
     def claim(evidence: NoisyTables) -> None:
         engine: Engine = JunctionTree().compile(evidence.structure)
@@ -80,8 +80,7 @@ def tables_sum_to_the_total(subject: CollectiveSubject) -> None:
 
 @CHECKS.add()
 def tables_in_the_marginal_polytope(subject: CollectiveSubject) -> None:
-    """Over an exact engine n / N is the marginals of some distribution over records (linear program). Cannot show:
-    that it is the best one."""
+    """Over an exact engine n / N is the marginals of some distribution over records (linear program)."""
     for name, noise, weight in _every():
         marginals = solved(subject.component, name, noise, weight).marginals / evidence_on(name, noise).total
         inside = in_marginal_polytope(marginals, tolerance=1e-6)
@@ -104,7 +103,7 @@ def evidence_is_heeded(subject: CollectiveSubject) -> None:
 
 @CHECKS.add()
 def no_evidence_gives_the_model(subject: CollectiveSubject) -> None:
-    """As the weight goes to 0, n goes to N mu(theta). Cannot show: anything about ordinary weights."""
+    """As the weight goes to 0, n goes to N mu(theta)."""
     for name in EVIDENCE:
         evidence = evidence_on(name)
         found = solved(subject.component, name, weight=1e-9).marginals.values / evidence.total
@@ -115,7 +114,7 @@ def no_evidence_gives_the_model(subject: CollectiveSubject) -> None:
 @CHECKS.add()
 def multipliers_explain_the_tables(subject: CollectiveSubject) -> None:
     """Over an exact engine n = N mu(theta + u), to 1e-5 of N and the change of its last step that `residual` admits, of
-    which no more than 1e-3 counts where it says converged. Cannot show: an honest `residual` short of convergence."""
+    which at most 1e-3 counts where it says converged. Cannot show: an honest `residual` short of convergence."""
     for name, noise, weight in _every():
         beliefs = solved(subject.component, name, noise, weight)
         where = f"{name}, {noise}, weight {weight}"
@@ -130,7 +129,7 @@ def multipliers_explain_the_tables(subject: CollectiveSubject) -> None:
 @CHECKS.add()
 def quiet_tables_count_for_more(subject: CollectiveSubject) -> None:
     """Where two tables contradict each other n lies nearer to the one with a tenth of the other's noise, whichever it
-    is, so noise that differs between tables is not taken for the same. Cannot show: how much nearer it should be."""
+    is."""
     for noise in ("Laplace", "Gaussian"):
         for quiet in (0, 1):
             evidence = torn(quiet, noise)
@@ -148,7 +147,7 @@ def quiet_tables_count_for_more(subject: CollectiveSubject) -> None:
 @CHECKS.add(needs="certificate")
 def gap_is_a_certificate(subject: CollectiveSubject) -> None:
     """With n = N mu(theta + u), u within the noise's dual bound, the duality gap computed from logpdf is what is
-    claimed: n is that close to the best. Cannot show: engines without a gap."""
+    claimed."""
     for name, noise, weight in _every():
         evidence = evidence_on(name, noise)
         beliefs = solved(subject.component, name, noise, weight)
@@ -171,8 +170,8 @@ def gap_is_a_certificate(subject: CollectiveSubject) -> None:
 
 @CHECKS.add(needs="certificate")
 def answer_does_not_depend_on_the_start(subject: CollectiveSubject) -> None:
-    """From other multipliers the tables found are the same within what both gaps allow. Cannot show: engines without a
-    gap, whose answer may be one of several fixed points."""
+    """From other multipliers the tables are the same within what both gaps allow. Cannot show: engines without a gap,
+    whose answer may be one of several fixed points."""
     for name in ("chain", "cycle"):
         evidence = evidence_on(name)
         start = Tables(evidence.structure, np.random.default_rng(5).normal(size=evidence.structure.cells))
@@ -186,8 +185,7 @@ def answer_does_not_depend_on_the_start(subject: CollectiveSubject) -> None:
 
 @CHECKS.add(needs="certificate")
 def certain_evidence_is_followed(subject: CollectiveSubject) -> None:
-    """Consistent tables believed tenfold are reproduced within 2 % of N, if it says converged. Cannot show:
-    inconsistent tables."""
+    """Consistent tables believed tenfold are reproduced within 2 % of N, if it says converged."""
     structure = awkward_structures()["cycle"]
     matrix = incidence(structure)
     true = matrix @ np.random.default_rng(4).multinomial(4000, np.full(matrix.shape[1], 1 / matrix.shape[1]))
@@ -202,8 +200,7 @@ def certain_evidence_is_followed(subject: CollectiveSubject) -> None:
 
 @CHECKS.add()
 def approximate_engines_will_do(subject: CollectiveSubject) -> None:
-    """Over loopy belief propagation on a cycle the tables still sum to the total, and no certificate is claimed.
-    Cannot show: how good the answer is."""
+    """Over loopy belief propagation on a cycle the tables still sum to the total, and no certificate is claimed."""
     evidence = evidence_on("cycle")
     engine: Engine = LoopyBP().compile(evidence.structure)
     beliefs = subject.component.compile(engine, evidence).infer(theta_on(evidence.structure))
@@ -213,8 +210,7 @@ def approximate_engines_will_do(subject: CollectiveSubject) -> None:
 
 @CHECKS.add()
 def calls_are_independent(subject: CollectiveSubject) -> None:
-    """The same potentials give the same answer after other calls, and earlier results do not change. Cannot show:
-    calls from several threads."""
+    """The same potentials give the same answer after other calls, and earlier results do not change."""
     evidence = evidence_on("cycle")
     engine: Engine = JunctionTree().compile(evidence.structure)
     bound = subject.component.compile(engine, evidence)
@@ -230,7 +226,7 @@ def calls_are_independent(subject: CollectiveSubject) -> None:
 @CHECKS.add()
 def nonsense_is_refused(subject: CollectiveSubject) -> None:
     """NaN potentials, weights that are no positive finite number and evidence over another structure raise errors of
-    dpgm. Cannot show: that every message says what would do."""
+    dpgm."""
     evidence = evidence_on("chain")
     structure = evidence.structure
     engine: Engine = JunctionTree().compile(structure)
@@ -304,8 +300,7 @@ def _cases(subject: CollectiveSubject) -> list[tuple[str, str, float, Collective
 
 @CHECKS.add()
 def objective_is_no_more_than_its_tables_are_worth(subject: CollectiveSubject) -> None:
-    """`objective` is at most theta.n + H(n) + w log p(y|n), log p counted from n = y, by enumeration. Cannot show:
-    that it is not less."""
+    """`objective` is at most theta.n + H(n) + w log p(y|n), log p counted from n = y, by enumeration."""
     for name, noise, weight, beliefs in _cases(subject):
         evidence = evidence_on(name, noise)
         u, tables = beliefs.multipliers.values, beliefs.marginals.values
@@ -321,8 +316,7 @@ def objective_is_no_more_than_its_tables_are_worth(subject: CollectiveSubject) -
 @CHECKS.add(needs="certificate")
 def objective_is_within_its_gap_of_the_best(subject: CollectiveSubject) -> None:
     """`objective` is within its gap of the enumerated dual's least value; under Gaussian noise multipliers are w (y -
-    n) / sigma^2, to what the gap admits; converged means a gap of at most half the misfit. Cannot show: engines
-    without a gap, which claim no maximum."""
+    n) / sigma^2, to what the gap admits; converged means a gap of at most half the misfit."""
     for name, noise, weight, beliefs in _cases(subject):
         if beliefs.gap is None:
             continue

@@ -27,8 +27,7 @@ def _kind(subject: Subject) -> str:
 
 @CHECKS.add()
 def keeps_its_contract(subject: Subject) -> None:
-    """It is a frozen, keyword-only attrs class whose method takes what the protocol of its kind says, and no option
-    hides a name that is needed. Cannot show: what the method does."""
+    """It is a frozen, keyword-only attrs class whose method takes what the protocol of its kind says."""
     cls, kind = _class(subject), _kind(subject)
     registry = Registry()
     declared = Component(kind=kind, name="subject", target="here:Subject", summary="the class under test")  # type: ignore[arg-type]
@@ -51,8 +50,7 @@ def options_are_described(subject: Subject) -> None:
 
 @CHECKS.add()
 def options_survive_a_file(subject: Subject) -> None:
-    """Its options become plain values and make an equal component again. Cannot show: anything for sources, whose
-    options may be records."""
+    """Its options become plain values and make an equal component again. Cannot show: anything for sources."""
     if isinstance(subject, SourceSubject):
         return
     component = subject.component

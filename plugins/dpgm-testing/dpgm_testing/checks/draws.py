@@ -47,7 +47,7 @@ CHECKS = Checklist("mechanism")
 
 @CHECKS.add()
 def integers_in_integers_out(subject: MechanismSubject) -> None:
-    """Noise has the shape asked for and is int64; float64 only if it is not `exact`, and `unsafe` says in words why the
+    """Noise has the shape asked for and is int64; float64 only if it is not `exact`, and `unsafe` says why the
     guarantee does not hold to the letter. Cannot show: that whole numbers were not made of rounded floats."""
     for what, _, _, noise in subject.one_per_kind():
         for shape in ((), (0,), (3,), (2, 3), (2, 0, 2)):
@@ -66,8 +66,7 @@ def integers_in_integers_out(subject: MechanismSubject) -> None:
 
 @CHECKS.add()
 def nan_is_not_swallowed(subject: MechanismSubject) -> None:
-    """logpdf and score of NaN raise an error of dpgm or stay NaN; infinite residuals never give NaN. Cannot show:
-    other ways to hide NaN."""
+    """logpdf and score of NaN raise an error of dpgm or stay NaN; infinite residuals never give NaN."""
     for what, _, _, noise in subject.one_per_kind():
         for name, function in (("logpdf", noise.logpdf), ("score", noise.score)):
             with np.errstate(all="ignore"):
@@ -82,8 +81,8 @@ def nan_is_not_swallowed(subject: MechanismSubject) -> None:
 
 @CHECKS.add()
 def noise_is_plain_data(subject: MechanismSubject) -> None:
-    """A noise is a frozen attrs class that compares, pickles, and survives the trip through a release file. Cannot
-    show: that its fields can claim less than they cost."""
+    """A noise is a frozen attrs class that compares, pickles, and survives a release file. Cannot show: that its fields
+    cannot claim less than they cost."""
     for what, _, _, noise in subject.one_per_kind():
         require(attrs.has(type(noise)), f"{what}: {type(noise).__qualname__} is no attrs class, so it cannot be saved")
         require(pickle.loads(pickle.dumps(noise)) == noise, f"{what}: the noise changes when it is pickled")
@@ -93,8 +92,7 @@ def noise_is_plain_data(subject: MechanismSubject) -> None:
 
 @CHECKS.add()
 def global_random_state_is_left_alone(subject: MechanismSubject) -> None:
-    """Drawing neither reads nor moves the global generators of random and numpy. Cannot show: other generators of the
-    process."""
+    """Drawing neither reads nor moves the global generators of random and numpy."""
     for what, _, _, noise in subject.one_per_kind():
         draws: list[Array] = []
         for _ in range(2):
@@ -109,8 +107,8 @@ def global_random_state_is_left_alone(subject: MechanismSubject) -> None:
 
 @CHECKS.add()
 def fresh_noise_every_time(subject: MechanismSubject) -> None:
-    """Draws differ from call to call, from cell to cell and between two random streams. False alarm below 1e-30.
-    Cannot show: independence (see the statistical checks)."""
+    """Draws differ from call to call, from cell to cell and between two random streams. False alarm below 1e-30. Cannot
+    show: independence."""
     for what, _, _, noise in subject.one_per_kind():
         stream = subject.randomness(5)
         draws = [noise.draw((200,), stream), noise.draw((200,), stream), noise.draw((200,), subject.randomness(6))]
@@ -137,8 +135,7 @@ class _WordsOnly:
 
 @CHECKS.add(needs="argument")
 def randomness_comes_from_the_argument(subject: MechanismSubject) -> None:
-    """Noise is a function of `randomness.words` alone: the same stream repeats it. A mechanism that draws elsewhere
-    says so in `own_randomness`. Cannot show: that the words are used well."""
+    """The same `randomness.words` repeat the noise. A mechanism that draws elsewhere says so in `own_randomness`."""
     for what, _, _, noise in subject.one_per_kind():
         first, second = (noise.draw((50,), _WordsOnly(7)) for _ in range(2))
         require(np.array_equal(first, second), f"{what}: the same random words give other noise")
@@ -146,8 +143,8 @@ def randomness_comes_from_the_argument(subject: MechanismSubject) -> None:
 
 @CHECKS.add()
 def samples_follow_logpdf(subject: MechanismSubject) -> None:
-    """Chi-squared, mean |z| and mean z^2 of the draws against exp(logpdf). False alarm 1e-7 per noise (fixed seed);
-    with a million draws a scale 1 % off is missed with probability below 1e-4. Cannot show: smaller errors."""
+    """Chi-squared, mean |z| and mean z^2 of the draws against exp(logpdf). False alarm 1e-7 per noise; with a million
+    draws a scale 1 % off is missed with probability below 1e-4."""
     count = subject.draws
     for what, _, _, noise in subject.one_per_kind():
         draws = noise.draw((count,), subject.randomness(11)).astype(np.float64)
@@ -189,9 +186,9 @@ def _chi_squared(what: str, draws: FloatArray, points: FloatArray, masses: Float
 
 @CHECKS.add()
 def audit_finds_no_more_loss(subject: MechanismSubject) -> None:
-    """From samples alone, without logpdf: for the worst shifts no event "the sum, or the least, of the shifted cells is
-    large" has odds beyond (epsilon, delta), by Clopper-Pearson bounds. False alarm 1e-7 per noise (fixed seed). Power,
-    measured: Laplace scales 10 % small, Gaussian ones 40 %. Cannot show: smaller violations, or other events."""
+    """From samples alone: for the worst shifts no event "the sum, or the least, of the shifted cells is large" has odds
+    beyond (epsilon, delta), by Clopper-Pearson bounds. False alarm 1e-7 per noise. Power: Laplace scales 10 % small,
+    Gaussian ones 40 %. Cannot show: smaller violations, or other events."""
     count = max(1, subject.draws // 10)
     for what, sensitivity, _, noise in subject.one_per_kind():
         cost = noise.cost.to_approx("1e-3") if noise.cost.kind in ("zcdp", "gdp") else noise.cost
@@ -256,9 +253,8 @@ class _CountedWords:
 
 @CHECKS.add(needs="argument")
 def words_suffice_for_the_noise(subject: MechanismSubject) -> None:
-    """A draw of 4096 cells takes at least log2(1 / its probability) random bits, as whatever samples exactly must (a
-    leaf of the sampling tree at depth d has a mass of 2^-d), and more than its first 512 bits decide it. No false
-    alarm. Cannot show: that all the words taken are used."""
+    """A draw of 4096 cells takes at least log2(1 / its probability) random bits, as every exact sampler must, and more
+    than its first 512 bits decide it. No false alarm. Cannot show: that all words taken are used."""
     for what, _, _, noise in subject.one_per_kind():
         stream = _CountedWords(3, then=4)
         drawn = noise.draw((_CELLS,), stream)
@@ -276,8 +272,8 @@ def words_suffice_for_the_noise(subject: MechanismSubject) -> None:
 
 @CHECKS.add()
 def no_narrow_seed(subject: MechanismSubject) -> None:
-    """While it draws, no generator of numpy or `random` is made from a seed of 64 bits or fewer: so few can be tried
-    one by one. Cannot show: generators of other libraries, or seeds set before."""
+    """While it draws, no generator of numpy or `random` is made from a seed of 64 bits or fewer. Cannot show:
+    generators of other libraries, or earlier seeds."""
     for what, _, _, noise in subject.one_per_kind():
         seeds: list[int] = []
         for seed in range(4):
@@ -341,8 +337,8 @@ def _bits(seed: object) -> int | None:
 
 @CHECKS.add()
 def noise_never_repeats(subject: MechanismSubject) -> None:
-    """In an eighth of a million cells, drawn in several calls, shapes and streams, no stretch comes back, at whatever
-    lag, nor with its sign changed. False alarm below 1e-11 per noise. Cannot show: periods beyond what was drawn."""
+    """In an eighth of a million cells, drawn in several calls, shapes and streams, no stretch comes back, at any lag,
+    nor with its sign changed. False alarm below 1e-11 per noise. Cannot show: longer periods."""
     count = max(1, subject.draws // 8192) * 1024
     for what, _, _, noise in subject.one_per_kind():
         stream, other = subject.randomness(8), subject.randomness(9)
@@ -409,9 +405,8 @@ def _prints(values: Array, width: int) -> Array:
 
 @CHECKS.add()
 def shapes_share_one_law(subject: MechanismSubject) -> None:
-    """Single cells, small tables and large ones of one to three axes: each cell of a small table, and each slice of a
-    large one, is as often near 0 as logpdf says (binomial tests). False alarm 1e-7 per noise (fixed seed). Cannot show:
-    errors of a single cell below some 40 % of the scale."""
+    """In tables of all sizes, of one to three axes, each cell or slice is as often near 0 as logpdf says (binomial
+    tests). False alarm 1e-7 per noise. Cannot show: errors of a single cell below some 40 % of the scale."""
     calls = max(60, subject.draws // 10_000)
     for what, _, _, noise in subject.one_per_kind():
         edge, low, high = _near_zero(noise, exact=subject.exact(noise))
@@ -518,8 +513,8 @@ def _refused_by(noise: Noise, sensitivity: Sensitivity, *, exact: bool) -> str |
 
 @CHECKS.add()
 def large_changes_within_cost(subject: MechanismSubject) -> None:
-    """One person may change up to 10,000 records, in one cell or many, and epsilon may be 20: no even shift loses more
-    by logpdf than the cost. What is refused with BudgetError is not served. Cannot show: uneven shifts of that size."""
+    """Where one person may change up to 10,000 records, in one cell or many, and epsilon may be 20, no even shift loses
+    more by logpdf than the cost. Cannot show: uneven shifts of that size."""
     for kind in sorted(subject.capabilities & set(BUDGETS)):
         cases = [(what, sensitivity, budget) for what, sensitivity in LARGE.items() for budget in _AMOUNTS[kind]]
         cases += [(what, sensitivity, _AMOUNTS[kind][-1]) for what, sensitivity in SENSITIVITIES.items()]
@@ -533,9 +528,9 @@ def large_changes_within_cost(subject: MechanismSubject) -> None:
 
 @CHECKS.add()
 def costs_compare_as_fractions(subject: MechanismSubject) -> None:
-    """The cost is a plain Budget whose exact parts are at most those asked for; a pure one is at least the loss, and
-    the event's sensitivity at least the norm, without tolerance: the last digit is rounded against the mechanism.
-    Cannot show: losses that logpdf hides in its own rounding (some 1e-13 of them)."""
+    """The exact parts of the cost are at most those asked for; a pure one is at least the loss, and the event's
+    sensitivity at least the norm, without tolerance: the last digit is rounded against the mechanism. Cannot show:
+    losses that logpdf hides in its own rounding (some 1e-13 of them)."""
     for kind in sorted(subject.capabilities & set(BUDGETS)):
         for text in _AWKWARD[kind]:
             asked = _budget(kind, text)

@@ -151,8 +151,8 @@ def evidence_is_conditioning(subject: InferenceSubject) -> None:
 
 @CHECKS.add()
 def calls_are_independent(subject: InferenceSubject) -> None:
-    """The same potentials give the same answer after other calls, earlier results do not change, and the potentials are
-    left alone. Cannot show: calls from several threads."""
+    """The same potentials give the same answer after other calls, earlier results do not change, and potentials are
+    left alone."""
     for name in ("chain", "cycle", "tied"):
         structure = awkward_structures()[name]
         engine = subject.engine(structure)
@@ -171,7 +171,7 @@ def calls_are_independent(subject: InferenceSubject) -> None:
 @CHECKS.add()
 def what_cannot_fit_is_refused(subject: InferenceSubject) -> None:
     """Compiling a clique of 10^15 cells raises TooLarge before anything is allocated, and so does a hopeless graph if
-    the engine calls itself exact everywhere. Cannot show: where exactly the limit lies."""
+    the engine is exact. Cannot show: where exactly the limit lies."""
     wide = Domain.from_sizes({f"x{place}": 10 for place in range(40)})
     hopeless = {"a clique of 10^15 cells": Structure(wide, [wide.names[:15]])}
     if subject.engine(awkward_structures()["complete"]).exact:
@@ -185,7 +185,7 @@ def what_cannot_fit_is_refused(subject: InferenceSubject) -> None:
 @CHECKS.add(needs="maximize")
 def maximum_is_the_most_probable_record(subject: InferenceSubject) -> None:
     """maximize returns a record and its unnormalised log-probability; where the engine is exact no record has a larger
-    one. Cannot show: structures too large to enumerate."""
+    one."""
 
     def claim(theta: Tables) -> None:
         engine = subject.engine(theta.structure)
@@ -209,7 +209,7 @@ def maximum_is_the_most_probable_record(subject: InferenceSubject) -> None:
 @CHECKS.add(needs="query")
 def answers_equal_enumeration(subject: InferenceSubject) -> None:
     """answers gives the sums over all records for attributes in any order, inside cliques and across, if the engine is
-    exact. Cannot show: structures too large to enumerate."""
+    exact."""
     for _, engine, theta in _exact(subject, "query", Querier, [*awkward_potentials(), *awkward_potentials(20.0)]):
         names = theta.structure.domain.names
         joint = enumerated(theta).probabilities.reshape(theta.structure.domain.shape(names))
@@ -224,8 +224,8 @@ def answers_equal_enumeration(subject: InferenceSubject) -> None:
 
 @CHECKS.add(needs="sample")
 def samples_follow_the_model(subject: InferenceSubject) -> None:
-    """Sampled records have the enumerated probabilities (chi-squared, false alarm 1e-7 per structure, fixed seeds) and
-    never an impossible one. Cannot show: errors below about 2 % of a record's probability."""
+    """Sampled records have the enumerated probabilities (chi-squared, false alarm 1e-7 per structure) and never an
+    impossible one. Cannot show: errors below about 2 % of a record's probability."""
     for number, engine, theta in _exact(subject, "sample", Sampler, awkward_potentials()):
         seen, chances = _tally("sample", engine.sample(theta, _RECORDS, np.random.default_rng(number)), theta)
         common = chances * _RECORDS > 10
@@ -238,8 +238,8 @@ def samples_follow_the_model(subject: InferenceSubject) -> None:
 
 @CHECKS.add(needs="rounded")
 def rounded_records_have_the_expected_tables(subject: InferenceSubject) -> None:
-    """Of 20,000 rounded records none is impossible, and cells of the cliques with 100 expected records or more are off
-    by less than half of what independent records would be, squared, in all. Cannot show: a bias of single rows."""
+    """Of 20,000 rounded records none is impossible, and cells of the cliques with 100 expected records or more have in
+    all less than half the squared error of independent records. Cannot show: a bias of single rows."""
     for number, engine, theta in _exact(subject, "rounded", Rounder, awkward_potentials()):
         seen, chances = _tally("rounded", engine.rounded(theta, _RECORDS, np.random.default_rng(number)), theta)
         matrix = incidence(theta.structure.untied())
@@ -267,9 +267,8 @@ _BYTES = 24  # less than a kept float and its place in a list; other threads of 
 
 @CHECKS.add()
 def threads_do_not_meet(subject: InferenceSubject) -> None:
-    """A call gives the same while another thread calls the engine, held up at some fifty of its lines of Python (fewer
-    where a call takes long) until the other's call is over, and both at once. Cannot show: races within compiled code
-    that never came up."""
+    """A call gives the same while another thread calls the engine, interrupted at some fifty of its lines of Python
+    until the other's call is over, and both at once. Cannot show: races within compiled code that never came up."""
     for name in ("chain", "cycle", "tied"):
         structure = awkward_structures()[name]
         engine = subject.engine(structure)
@@ -289,8 +288,8 @@ def threads_do_not_meet(subject: InferenceSubject) -> None:
 
 @CHECKS.add()
 def calls_leave_nothing_behind(subject: InferenceSubject) -> None:
-    """Hundreds of calls, each with potentials of its own, leave no memory taken: what learners do all day. Cannot show:
-    memory that compiled code takes without telling Python."""
+    """Hundreds of calls, each with potentials of its own, leave no memory taken. Cannot show: memory of compiled code
+    that Python does not see."""
     structure = awkward_structures()["chain"]
     engine = subject.engine(structure)
     generator = np.random.default_rng(1)
@@ -455,7 +454,7 @@ def _rows(theta: Tables, count: int) -> FloatArray:
 @CHECKS.add(needs="many")
 def many_together_are_each_alone(subject: InferenceSubject) -> None:
     """`infer_many` gives for 1, 2 and 19 rows, in order, the tables, log Z, errors and convergence of `infer`, for any
-    total and with impossible cells; nothing for no rows. Cannot show: larger structures."""
+    total and with impossible cells; nothing for no rows."""
     cases = awkward_potentials()
     if "constraints" in subject.capabilities:
         cases += [Tables(one, np.zeros(one.cells)) for one in constrained_structures().values()]
@@ -492,8 +491,8 @@ def _are(where: str, found: list[Beliefs], engine: Engine, rows: FloatArray, tot
 
 @CHECKS.add(needs="many")
 def many_refuse_what_one_refuses(subject: InferenceSubject) -> None:
-    """One row of NaN, +inf or an impossible table, wherever it stands, raises InferenceError; rows of another length
-    an error of dpgm. Cannot show: that messages help."""
+    """One row of NaN, +inf or an impossible table, wherever it stands, raises InferenceError; rows of another length an
+    error of dpgm."""
     structure = awkward_structures()["chain"]
     both = _batched(subject, structure)
     if both is None:
@@ -517,8 +516,8 @@ def many_refuse_what_one_refuses(subject: InferenceSubject) -> None:
 
 @CHECKS.add(needs="many")
 def many_share_nothing(subject: InferenceSubject) -> None:
-    """Beliefs of one call or two, and rows, share no memory; rows are left alone, in any order of memory; two threads
-    do not meet. Cannot show: races within compiled code."""
+    """Beliefs of one call or two, and rows, share no memory; rows are unchanged, in any order of memory; two threads do
+    not meet. Cannot show: races within compiled code."""
     for name in ("chain", "cycle", "tied"):
         structure = awkward_structures()[name]
         both = _batched(subject, structure)
@@ -588,9 +587,9 @@ def _queries(structure: Structure) -> list[tuple[str, ...]]:
 
 @CHECKS.add(needs="estimate")
 def errors_are_stated(subject: InferenceSubject) -> None:
-    """An engine with "estimate" states finite errors of every marginal and of log Z, for any total, says the same in
-    `estimates` as in `answers`, with an error each, above 0 where the answer is neither 0 nor 1, calls itself
-    approximate, and its notes are sentences. Cannot show: that they are the right ones."""
+    """An engine with "estimate" states finite errors of every marginal and of log Z, for any total, the same in
+    `estimates` as in `answers`, above 0 where the answer is neither 0 nor 1, calls itself approximate, and its notes
+    are sentences."""
     for name, engine, theta, _ in _mild(subject):
         require(not engine.exact, f"{name}: it states errors and calls itself exact")
         require(isinstance(engine, Estimator), f"{name}: {type(engine).__name__} lacks members of Estimator")
@@ -629,9 +628,8 @@ def _plain(errors: FloatArray) -> bool:
 
 @CHECKS.add(needs="estimate")
 def errors_hold(subject: InferenceSubject) -> None:
-    """At potentials within half a nat, where chains forget at once, it says that it converged, and marginals, log Z and
-    answers are within seven stated errors of enumeration (false alarm below 1e-6 per table, fixed seeds). Cannot show:
-    strong couplings, at which it has to judge for itself."""
+    """At potentials within half a nat it says that it converged, and marginals, log Z and answers are within seven
+    stated errors of enumeration (false alarm below 1e-6 per table). Cannot show: strong couplings."""
     for name, engine, theta, _ in _mild(subject):
         assert isinstance(engine, Estimator)
         beliefs, truth = engine.infer(theta), enumerated(theta)
@@ -655,7 +653,7 @@ def errors_hold(subject: InferenceSubject) -> None:
 @CHECKS.add(needs="estimate")
 def errors_are_no_larger_than_they_are(subject: InferenceSubject) -> None:
     """Over all cells of mild models the root mean square of (answer less truth) over (stated error) is at least a
-    tenth: an error that holds because it is huge says nothing. Cannot show: single cells."""
+    tenth. Cannot show: single cells."""
     ratios: list[float] = []
     for _, engine, theta, _ in _mild(subject):
         beliefs = engine.infer(theta)
@@ -672,8 +670,8 @@ def errors_are_no_larger_than_they_are(subject: InferenceSubject) -> None:
 @CHECKS.add(needs="estimate")
 def draws_follow_the_model(subject: InferenceSubject) -> None:
     """20,000 records drawn at mild potentials have the enumerated probabilities, to seven times twice the error of
-    independent records (false alarm below 1e-10 per record, fixed seeds), and the same generator gives the same ones.
-    Cannot show: how much records depend on each other, beyond that."""
+    independent records (false alarm below 1e-10 per record), and the same generator gives the same ones. Cannot show:
+    how much records depend on each other, beyond that."""
     for name, engine, theta, number in _mild(subject):
         if not isinstance(engine, Sampler) or "sample" not in engine.capabilities:
             return

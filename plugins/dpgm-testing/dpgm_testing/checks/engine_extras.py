@@ -34,8 +34,8 @@ CHECKS = Checklist("inference")
 @CHECKS.add(needs="bounds")
 def bounds_hold_log_z(subject: InferenceSubject) -> None:
     """bounds gives low <= log Z <= high, as enumeration has it, a finite high, the same each time, and notes that are
-    sentences; also where all pairs of 12 binary attributes are too wide for parts of 1024 cells. Cannot show:
-    structures too large to enumerate; how close the bounds are."""
+    sentences; also where all pairs of 12 binary attributes are too wide for parts of 1024 cells. Cannot show: how close
+    the bounds are."""
 
     def claim(theta: Tables) -> None:
         engine = subject.engine(theta.structure)
@@ -71,10 +71,9 @@ _RECORDS = 2000
 
 @CHECKS.add(needs="constraints")
 def impossible_records_have_probability_zero(subject: InferenceSubject) -> None:
-    """Over domains with listed combinations, a map and an order, inside its cliques and across them, ruled-out cells
-    are exactly 0 in marginals and answers, and the most probable record and all draws break no constraint; an exact
-    engine gives every cell, and log Z, as enumeration of the possible records does. Cannot show: constraints of other
-    forms, which engines see as the same masks."""
+    """Over domains with listed combinations, a map and an order, ruled-out cells are exactly 0 in marginals and
+    answers, inside cliques and across, and the most probable record and all draws break no constraint; exact engines
+    equal enumeration of the possible records."""
     for name, structure in constrained_structures().items():
         try:
             engine = subject.engine(structure)
@@ -161,7 +160,7 @@ def _large(subject: InferenceSubject) -> Iterator[tuple[Engine, SecondOrder, Tab
 @CHECKS.add(needs="curvature")
 def curvature_equals_enumeration(subject: InferenceSubject) -> None:
     """Of an exact engine it is the covariance of one record's tables times V, by enumeration: vectors, blocks of up to
-    67 columns, tied, impossible and constrained cells. Cannot show: larger structures."""
+    67 columns, tied, impossible and constrained cells."""
 
     def claim(theta: Tables) -> None:
         both = _second_order(subject, theta.structure)
@@ -208,7 +207,7 @@ def curvature_is_the_slope_of_the_marginals(subject: InferenceSubject) -> None:
 @CHECKS.add(needs="curvature")
 def curvature_is_symmetric_and_centred(subject: InferenceSubject) -> None:
     """On the same chains, to a billionth, the map is linear, symmetric and not negative, each table of a product sums
-    to 0, and constants give 0. Cannot show: that it is the right one."""
+    to 0, and constants give 0."""
     for _, second, theta in _large(subject):
         product, structure = second.curvature(theta), theta.structure
         one, two = np.random.default_rng(3).normal(size=(2, structure.cells, 3))
@@ -229,7 +228,7 @@ def curvature_is_symmetric_and_centred(subject: InferenceSubject) -> None:
 @CHECKS.add(needs="curvature")
 def curvature_keeps_nothing(subject: InferenceSubject) -> None:
     """A map gives the same after other calls, beside another thread's, and for V in any order of memory; V and earlier
-    products stay as they were. Cannot show: races within compiled code."""
+    products do not change. Cannot show: races within compiled code."""
     for name in ("chain", "cycle", "tied"):
         structure = awkward_structures()[name]
         try:
@@ -281,8 +280,8 @@ def _same(where: str, found: FloatArray, expected: FloatArray) -> None:
 
 @CHECKS.add(needs="curvature")
 def curvature_refuses_nonsense(subject: InferenceSubject) -> None:
-    """Potentials that `infer` refuses, and directions that are not finite in any column, raise InferenceError; wrong
-    lengths and other structures an error of dpgm. Cannot show: that messages help."""
+    """Potentials that `infer` refuses, and directions that are not finite, raise InferenceError; wrong lengths and
+    other structures an error of dpgm."""
     structure = awkward_structures()["chain"]
     both = _second_order(subject, structure)
     if both is None:

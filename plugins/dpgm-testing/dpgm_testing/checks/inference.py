@@ -29,9 +29,8 @@ CHECKS = Checklist("inference")
 
 @CHECKS.add()
 def tables_are_distributions(subject: InferenceSubject) -> None:
-    """On awkward structures (cyclic, nested, duplicate, disconnected, tied, empty) tables have the shapes asked for,
-    are non-negative, are 0 where the potential is -inf, and sum to their number of cliques. Cannot show: that they
-    are right."""
+    """On awkward structures (cyclic, nested, duplicate, disconnected, tied, empty) tables have the right shapes, are
+    non-negative, are 0 where the potential is -inf, and sum to their number of cliques."""
 
     def claim(theta: Tables) -> None:
         engine = subject.engine(theta.structure)
@@ -65,8 +64,7 @@ def beliefs_agree_on_overlaps(subject: InferenceSubject) -> None:
 
 @CHECKS.add(needs="exact")
 def marginals_equal_enumeration(subject: InferenceSubject) -> None:
-    """Where an engine calls itself exact, its marginals are the sums over all records. Cannot show: structures too
-    large to enumerate."""
+    """Marginals are the sums over all records."""
 
     def claim(theta: Tables) -> None:
         engine = subject.engine(theta.structure)
@@ -80,8 +78,7 @@ def marginals_equal_enumeration(subject: InferenceSubject) -> None:
 
 @CHECKS.add(needs="exact")
 def log_partition_equals_enumeration(subject: InferenceSubject) -> None:
-    """Where an engine calls itself exact, log Z is the log of the sum over all records. Cannot show: structures too
-    large to enumerate."""
+    """log Z is the log of the sum over all records."""
 
     def claim(theta: Tables) -> None:
         engine = subject.engine(theta.structure)
@@ -95,8 +92,7 @@ def log_partition_equals_enumeration(subject: InferenceSubject) -> None:
 
 @CHECKS.add(needs="exact")
 def marginals_in_the_marginal_polytope(subject: InferenceSubject) -> None:
-    """Where an engine calls itself exact, some distribution over records has exactly its marginals (linear program).
-    Cannot show: that it is the right one."""
+    """Some distribution over records has exactly its marginals (linear program)."""
 
     def claim(theta: Tables) -> None:
         engine = subject.engine(theta.structure)
@@ -112,9 +108,8 @@ def marginals_in_the_marginal_polytope(subject: InferenceSubject) -> None:
 
 @CHECKS.add()
 def marginals_are_the_gradient_of_log_partition(subject: InferenceSubject) -> None:
-    """Along random directions log Z changes as the marginals say, for exact engines and at the fixed points of
-    approximate ones (converged ones only). Cannot show: engines whose log Z is a bound of another form, and those that
-    draw, whose errors differ from one place to the next."""
+    """Along random directions log Z changes as the marginals say, also at the fixed points of approximate engines that
+    converged. Cannot show: anything for engines that draw, or whose log Z is a bound of another form."""
     if "estimate" in subject.capabilities:
         return
 
@@ -141,8 +136,8 @@ def marginals_are_the_gradient_of_log_partition(subject: InferenceSubject) -> No
 
 @CHECKS.add()
 def relabelling_changes_nothing(subject: InferenceSubject) -> None:
-    """Renaming and reordering attributes, cliques and codes permutes the tables and nothing else (up to 1e-4 where the
-    engine is approximate, and to the errors that it states). Cannot show: approximate engines that did not converge."""
+    """Renaming and reordering attributes, cliques and codes only permutes the tables (to 1e-4 where the engine is
+    approximate, and to its stated errors). Cannot show: approximate engines that did not converge."""
 
     def claim(case: tuple[Tables, int]) -> None:
         theta, seed = case
@@ -197,7 +192,7 @@ def _relabelled(theta: Tables, order: random.Random) -> tuple[Tables, Callable[[
 
 @CHECKS.add()
 def total_scales_the_tables_only(subject: InferenceSubject) -> None:
-    """infer(total=t) gives t times the tables of one record and the same log Z. Cannot show: totals beyond 1e9."""
+    """infer(total=t) gives t times the tables of one record and the same log Z."""
 
     def claim(theta: Tables) -> None:
         engine = subject.engine(theta.structure)
@@ -216,8 +211,7 @@ def total_scales_the_tables_only(subject: InferenceSubject) -> None:
 
 @CHECKS.add()
 def constants_move_log_partition_only(subject: InferenceSubject) -> None:
-    """Adding c to every cell of a table adds (its number of cliques) c to log Z and leaves the tables. Cannot show:
-    constants beyond 100 nats."""
+    """Adding c to every cell of a table adds (its number of cliques) c to log Z and leaves the tables."""
 
     def claim(theta: Tables) -> None:
         engine = subject.engine(theta.structure)
@@ -235,8 +229,7 @@ def constants_move_log_partition_only(subject: InferenceSubject) -> None:
 
 @CHECKS.add()
 def nothing_underflows(subject: InferenceSubject) -> None:
-    """Potentials of 700 nats give finite log Z and tables that sum right; exact engines equal enumeration. Cannot show:
-    larger potentials."""
+    """Potentials of 700 nats give finite log Z and tables that sum right; exact engines equal enumeration."""
 
     def claim(theta: Tables) -> None:
         engine = subject.engine(theta.structure)

@@ -64,8 +64,8 @@ def _kl(truth: Tables, fit: Fit) -> float:
 
 @CHECKS.add()
 def records_only_through_the_curator(subject: LearnerSubject) -> None:
-    """It touches nothing of the curator but its protocol, and the booby-trapped records are read by the curator alone.
-    Cannot show: a learner that looks for records elsewhere in the process (a plugin is trusted code)."""
+    """It touches nothing of the curator but its protocol, and booby-trapped records are read by the curator alone.
+    Cannot show: a learner that looks for records elsewhere in the process."""
     records = TrappedRecords(draw(truth(subject.chain), 500, 1))
     run = learn(subject, records.codes, source=records)
     require(
@@ -76,7 +76,7 @@ def records_only_through_the_curator(subject: LearnerSubject) -> None:
 
 @CHECKS.add()
 def records_are_not_kept(subject: LearnerSubject) -> None:
-    """After learning neither the learner nor the fit holds on to the curator or the records. Cannot show: copies."""
+    """After learning neither the learner nor the fit refers to the curator or the records. Cannot show: copies."""
     records = TrappedRecords(draw(truth(subject.chain), 500, 1))
     run = learn(subject, records.codes, source=records)
     fit, alive = run.fit, weakref.ref(records)
@@ -88,8 +88,8 @@ def records_are_not_kept(subject: LearnerSubject) -> None:
 
 @CHECKS.add()
 def cost_is_the_curators(subject: LearnerSubject) -> None:
-    """Model and fit cost what the curator charged: a learner states no releases of its own, or all that were handed
-    out, unaltered and in their order. Cannot show: what they were used for."""
+    """Model and fit cost what the curator charged: a learner states no releases of its own, or all that it received,
+    unaltered and in their order."""
     run = learn(subject, draw(truth(subject.chain), 500, 1))
     require(run.curator.handed, "it asked the curator for nothing, so the model cannot be about the records")
     handed = run.curator.released
@@ -109,8 +109,7 @@ def cost_is_the_curators(subject: LearnerSubject) -> None:
 
 @CHECKS.add()
 def spends_what_it_is_given(subject: LearnerSubject) -> None:
-    """It never asks for more than remains, and leaves less than a thousandth of the budget unspent, which would be
-    accuracy thrown away. Cannot show: that it is spent well."""
+    """It never asks for more than remains, and leaves less than a thousandth of the budget unspent."""
     run = learn(subject, draw(truth(subject.chain), 500, 1))
     budget, remaining = run.curator.budget, run.curator.remaining
     left = max(
@@ -122,7 +121,7 @@ def spends_what_it_is_given(subject: LearnerSubject) -> None:
 @CHECKS.add()
 def fit_is_usable(subject: LearnerSubject) -> None:
     """The model has finite potentials (or -inf), its marginals are distributions, and convergence, trace, certificate
-    and notes are what the contract says. Cannot show: that convergence is judged well."""
+    and notes are what the contract says."""
     fit = learn(subject, draw(truth(subject.chain), 500, 1)).fit
     _usable(fit, subject.chain, "chain of three")
     require(isinstance(fit.converged, bool), "Fit.converged must be true or false")
@@ -134,7 +133,7 @@ def fit_is_usable(subject: LearnerSubject) -> None:
 @CHECKS.add()
 def tuning_makes_the_same_choices(subject: LearnerSubject) -> None:
     """Fit.tuning is plain values that the learner takes as options, and with them it learns the same model from the
-    same release, to a tenth of its sampling error. Cannot show: choices that do not show in this model."""
+    same release, to a tenth of its sampling error."""
     run = learn(subject, draw(truth(subject.chain), 500, 1))
     fit, releases = run.fit, run.curator.released
     if any(one.round is not None for one in releases):  # learned from more releases than are left
@@ -190,7 +189,7 @@ def _answers(subject: LearnerSubject, latent: Sequence[str], potentials: Tables)
 
 @CHECKS.add()
 def deterministic_under_a_seed(subject: LearnerSubject) -> None:
-    """The same release and SeededRandomness give the same potentials, and the global random state is neither read nor
+    """The same release and SeededRandomness give the same potentials; the global random state is neither read nor
     moved. Cannot show: other machines or library versions."""
     codes = draw(truth(subject.chain), 500, 1)
     found = []
@@ -206,8 +205,7 @@ def deterministic_under_a_seed(subject: LearnerSubject) -> None:
 
 @CHECKS.add()
 def fits_are_independent(subject: LearnerSubject) -> None:
-    """Learning from other records in between changes nothing: no state is left in the learner. Cannot show: state on
-    disk."""
+    """Learning from other records in between changes nothing. Cannot show: state on disk."""
     one, two = draw(truth(subject.chain), 500, 1), draw(truth(subject.chain, seed=8), 500, 2)
     first = learn(subject, one).fit.model.potentials.values
     second = learn(subject, two).fit.model.potentials.values
@@ -218,21 +216,21 @@ def fits_are_independent(subject: LearnerSubject) -> None:
 
 @CHECKS.add()
 def survives_negative_counts(subject: LearnerSubject) -> None:
-    """Noisy tables with every cell far below zero give a usable model. Cannot show: that it is a good one."""
+    """Noisy tables with every cell far below zero give a usable model."""
     _usable(learn(subject, draw(truth(subject.chain), 50, 1), sunk=True).fit, subject.chain, "all counts negative")
 
 
 @CHECKS.add()
 def survives_empty_data(subject: LearnerSubject) -> None:
-    """No record at all gives a usable model. Cannot show: that it is a good one."""
+    """No record at all gives a usable model."""
     _usable(learn(subject, np.zeros((0, 3), dtype=np.int64)).fit, subject.chain, "no records")
 
 
 @CHECKS.add()
 def survives_awkward_structures(subject: LearnerSubject) -> None:
-    """One attribute, one label, cycles, nested, disconnected and tied cliques and the empty clique are ordinary input,
-    to `check` and to `learn`; directed forms and graphs with several parents where directed graphs alone are taken.
-    Cannot show: large structures, and shapes that `check` refuses everywhere."""
+    """`check` and `learn` take one attribute, one label, cycles, nested, disconnected and tied cliques and the empty
+    clique; directed forms where directed graphs alone are taken. Cannot show: large structures, and shapes that `check`
+    refuses everywhere."""
     for name, structure in {**awkward_structures(), **(awkward_networks() if subject.directed else {})}.items():
         structure = subject.in_domain(structure)
         codes = all_records(structure)[np.random.default_rng(1).integers(0, structure.domain.cells, 300)]
@@ -249,8 +247,8 @@ def survives_awkward_structures(subject: LearnerSubject) -> None:
 
 @CHECKS.add()
 def improves_with_more_records(subject: LearnerSubject) -> None:
-    """With a hundred times the records at the same epsilon the mean Kullback-Leibler divergence from the truth falls
-    to less than half, and below half of the uniform model's. Fixed seeds. Cannot show: that it is as good as can be."""
+    """With a hundred times the records at the same epsilon the mean Kullback-Leibler divergence from the truth falls to
+    less than half, and below half of the uniform model's."""
     theta = truth(subject.chain)
 
     def mean(count: int) -> float:
@@ -266,8 +264,8 @@ def improves_with_more_records(subject: LearnerSubject) -> None:
 
 @CHECKS.add()
 def engines_can_be_swapped(subject: LearnerSubject) -> None:
-    """On a chain, where loopy belief propagation is exact, it serves as well as the junction tree; on a cycle it still
-    gives a usable model. Cannot show: other engines."""
+    """On a chain, where loopy belief propagation is exact, it serves as well as the junction tree; on a cycle it gives
+    a usable model."""
     theta = truth(subject.chain)
     codes = draw(theta, 5000, 1)
     exact, loopy = (_kl(theta, learn(subject, codes, inference=one).fit) for one in (JunctionTree(), LoopyBP()))
@@ -289,8 +287,7 @@ class _Cramped:
 
 @CHECKS.add()
 def what_is_too_large_is_refused_by_check(subject: LearnerSubject) -> None:
-    """`check` lets pass what fits, and refuses what the engine cannot hold, before anything is charged for it; what it
-    lets pass is learned, if need be without the engine. Cannot show: other reasons to refuse."""
+    """`check` refuses what the engine cannot hold before anything is charged; what it lets pass is learned."""
     chain = subject.served(subject.chain)
     try:
         subject.component.check(chain, JunctionTree())
@@ -317,8 +314,7 @@ def _poisoned(engine: Engine, potentials: Tables, total: float) -> Beliefs:
 
 @CHECKS.add()
 def nan_is_not_swallowed(subject: LearnerSubject) -> None:
-    """An engine that answers NaN makes learning fail with an error of dpgm: no model is handed out, but by who asks no
-    engine. Cannot show: engines that are wrong in other ways."""
+    """An engine that answers NaN makes learning fail with an error of dpgm, unless it asks no engine."""
     poisoned = SpoiledInference(answer=_poisoned)
     with np.errstate(all="ignore"):
         try:

@@ -61,9 +61,8 @@ _LEFT, _NEARER = 1e-3, 0.9
 
 @CHECKS.add()
 def every_kind_of_budget_is_served_or_refused_unpaid(subject: LearnerSubject) -> None:
-    """Given epsilon = 1, rho = 1/2, mu = 1 and (1, 1e-5) it raises BudgetError before it is handed anything, or spends
-    all but a thousandth and comes a tenth of the way from the uniform model to the truth or nearer. Cannot show: that
-    it is as good with each."""
+    """With epsilon = 1, rho = 1/2, mu = 1 and (1, 1e-5) it raises BudgetError before it receives anything, or spends
+    all but a thousandth and comes at least a tenth of the way from the uniform model to the truth."""
     theta = truth(subject.chain)
     codes, chances = draw(theta, _RECORDS, 1), enumerated(theta).probabilities
     matrix = incidence(theta.structure)
@@ -129,8 +128,8 @@ def _turned(release: NoisyTables) -> NoisyTables:
 
 @CHECKS.add()
 def each_release_counts(subject: LearnerSubject) -> None:
-    """The first, middle and last release or round it asks for, and each of two saved releases, turned about, give
-    another model. Cannot show: that each counts for as much as it should."""
+    """The first, middle and last release or round it asks for, and each of two saved releases, exchanged, give another
+    model. Cannot show: that each counts for as much as it should."""
     codes = draw(truth(subject.chain), 2000, 1)
     for kind in _KINDS:
         plain = GuardedCurator(_curator(subject, codes, kind))
@@ -175,8 +174,8 @@ def _moves(where: str, before: Fit, after: Fit | None) -> None:
 
 @CHECKS.add()
 def a_chosen_structure_is_learned_or_refused_unpaid(subject: LearnerSubject) -> None:
-    """It learns from the release that a selector leaves, over cliques and over a directed graph of two and three
-    attributes, in a loop too, or is refused before the charge. Cannot show: what other selectors choose."""
+    """It learns from the release of a selector, over cliques and over directed graphs, in a loop too, or is refused
+    before the charge. Cannot show: what other selectors choose."""
     chain = subject.served(subject.chain)
     domain, codes = chain.domain, draw(truth(chain), 200, 1)
     alone = Structure(domain, [(name,) for name in domain.names])
@@ -228,9 +227,9 @@ def _structures(domain: Domain, table: Clique, *, directed: bool) -> list[Struct
 
 @CHECKS.add()
 def loops_agree_with_learning(subject: LearnerSubject) -> None:
-    """A fitter gives a model over the structure it is given, with the marginals that `learn` finds to 0.005, a third
-    of their error: from nothing, and from a fit to fewer tables with other noise, which stays as it was. Cannot show:
-    that a start saves time, and learners without a fitter."""
+    """A fitter gives a model over its structure, with the marginals of `learn` to 0.005, a third of their error: from
+    nothing, and from a fit to fewer tables with other noise, which does not change. Cannot show: that a start saves
+    time."""
     if not isinstance(subject.component, Fitter):
         return
     codes = draw(truth(subject.chain), 500, 1)
@@ -251,8 +250,8 @@ def loops_agree_with_learning(subject: LearnerSubject) -> None:
 
 @CHECKS.add()
 def loops_follow_structures_and_noise(subject: LearnerSubject) -> None:
-    """A fitter finds what `learn` finds, to 0.005, from contradictory tables of unequal noise and on a cycle: from
-    nothing, and from a fit to another release. Cannot show: that either is right."""
+    """A fitter agrees with `learn`, to 0.005, on contradictory tables of unequal noise and on a cycle: from nothing,
+    and from a fit to another release."""
     if not isinstance(subject.component, Fitter):
         return
     uneven = [torn(quiet) for quiet in (0, 1)]
@@ -297,8 +296,7 @@ def _agree(fit: Fit, learned: Fit, structure: Structure, where: str) -> None:
 
 @CHECKS.add(needs="directed")
 def a_network_comes_out(subject: LearnerSubject) -> None:
-    """However little is known, the model is a Bayesian network over the graph given: its potentials are the logarithms
-    of conditional tables. Cannot show: that they are the right ones."""
+    """The model is a Bayesian network over its graph: its potentials are the logarithms of conditional tables."""
     networks = awkward_networks()
     for name in ("two parents", "against the domain's order", "a parent of one label"):
         structure = networks[name]
@@ -319,7 +317,7 @@ def a_network_comes_out(subject: LearnerSubject) -> None:
 @CHECKS.add(needs="directed")
 def what_is_no_graph_is_refused_unpaid(subject: LearnerSubject) -> None:
     """A chain of cliques, a cycle and tied cliques are refused with StructureError by `check`, and by `learn` before it
-    has asked for a release. Cannot show: other structures."""
+    asks for a release."""
     structures = awkward_structures()
     for name, structure in {"chain": CHAIN, "cycle": structures["cycle"], "tied": structures["tied"]}.items():
         _refused(subject, name, structure)
@@ -352,8 +350,8 @@ _PRODUCT, _OFF = 0.6, 0.1
 
 @CHECKS.add(needs="restricted")
 def what_it_does_not_take_is_refused_unpaid(subject: LearnerSubject) -> None:
-    """Cliques of three, tied ones, attributes alone, one label or three, of these what `check` refuses with
-    StructureError `learn` refuses so before it has asked for a release. Cannot show: other structures."""
+    """Of cliques of three, tied ones, attributes alone, one label or three, what `check` refuses with StructureError
+    `learn` refuses so before it asks for a release."""
     structures = {name: SHAPES[name] for name in sorted(subject.refused)}
     if subject.binary:
         structures["three labels"] = CHAIN
@@ -372,8 +370,7 @@ def what_it_does_not_take_is_refused_unpaid(subject: LearnerSubject) -> None:
 @CHECKS.add(needs="contrasts")
 def contrasts_are_learned(subject: LearnerSubject) -> None:
     """From contrasts at epsilon = 10, of 4,000 records in which the product of one attribute, of two, or of three
-    (where it takes such a clique) has mean 0.6 and all others 0, the model has these means, to 0.1. Cannot show: that
-    their noise is weighed right."""
+    (where it takes such a clique) has mean 0.6 and all others 0, the model has these means, to 0.1."""
     component: Any = subject.component
     require(component.takes_contrasts is True, "takes_contrasts must be True; a learner that takes none leaves it out")
     roomy = "a clique of three" not in subject.refused
@@ -422,8 +419,7 @@ def _mean(table: FloatArray) -> float:
 @CHECKS.add()
 def many_records_are_followed(subject: LearnerSubject) -> None:
     """From 100,000 records, where noise is next to nothing, every clique's marginal is the true one to 0.03, tied
-    cliques included (several parents, where directed graphs alone are taken): the total is what tables are shares of.
-    Cannot show: how strongly few records should be smoothed."""
+    cliques included. Cannot show: how strongly few records should be smoothed."""
     # At this seed the marginals of an independent model are off by 0.1 and more.
     tied = subject.in_domain(awkward_structures()["tied"])
     cases = {name: truth(one, seed=5) for name, one in (("chain", subject.chain), ("tied", tied))}
@@ -449,7 +445,7 @@ def _network(structure: Structure) -> Tables:
 @CHECKS.add()
 def quiet_tables_count_for_more(subject: LearnerSubject) -> None:
     """Where two tables contradict each other the model lies nearer to the one with a tenth of the other's noise,
-    whichever it is. Cannot show: how much nearer it should be, and learners that choose the noise or take rounds."""
+    whichever it is. Cannot show: learners that choose the noise or take rounds."""
     for quiet in (0, 1):
         release = torn(quiet)
         if subject.directed:
@@ -469,8 +465,8 @@ def quiet_tables_count_for_more(subject: LearnerSubject) -> None:
 
 @CHECKS.add()
 def what_it_foresees_it_measures(subject: LearnerSubject) -> None:
-    """A learner that foresees what it measures (`MeasuresOtherTables`) releases those tables, once, each with the noise
-    of the split it states: a plan says what a fit does. Cannot show: learners that foresee nothing."""
+    """A learner with `MeasuresOtherTables` releases the tables it states, once, each with the noise of the split it
+    states."""
     if not isinstance(subject.component, MeasuresOtherTables):
         return
     for name in ("nested", "cycle"):
@@ -503,8 +499,8 @@ def _asked(subject: LearnerSubject, structure: Structure) -> Structure:
 
 @CHECKS.add()
 def what_never_settled_is_not_converged(subject: LearnerSubject) -> None:
-    """With an engine none of whose answers converged, and each of which is another, it fails with an error of dpgm or
-    says converged = false, unless it asks no engine. Cannot show: that it converged where it says so."""
+    """With an engine whose answers never converge, and differ each time, it fails with an error of dpgm or says
+    converged = false, unless it asks no engine."""
     generator = np.random.default_rng(1)
 
     def unsettled(engine: Engine, potentials: Tables, total: float) -> Beliefs:

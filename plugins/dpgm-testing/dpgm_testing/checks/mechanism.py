@@ -30,8 +30,8 @@ _EPSILONS = (0.0, 0.1, 1.0, 3.0)
 
 @CHECKS.add()
 def serves_a_budget(subject: MechanismSubject) -> None:
-    """It calibrates noise for at least one kind of budget, also where nobody can change a count (sensitivity 0), and
-    refuses the others with BudgetError. Cannot show: that it serves every budget of that kind."""
+    """It calibrates noise for at least one kind of budget, also at sensitivity 0, and refuses the others with
+    BudgetError. Cannot show: that it serves every budget of that kind."""
     served = subject.capabilities & set(BUDGETS)
     require(served, "it refuses pure, zCDP, mu and (epsilon, delta) budgets alike, so it can never be used")
     for kind in served:
@@ -43,8 +43,7 @@ def serves_a_budget(subject: MechanismSubject) -> None:
 
 @CHECKS.add()
 def refuses_nonsense(subject: MechanismSubject) -> None:
-    """What is no positive Budget, and what is no Sensitivity, raises BudgetError. Cannot show: that every message says
-    what would do."""
+    """What is no positive Budget, and what is no Sensitivity, raises BudgetError."""
     kind = sorted(subject.capabilities & set(BUDGETS))[0]
     good = BUDGETS[kind][1]
     wrong: list[tuple[Any, Any]] = [(ONE, bad) for bad in (None, 1, 1.0, True, "1", math.nan, math.inf, -1.0)]
@@ -66,8 +65,8 @@ def cost_within_budget(subject: MechanismSubject) -> None:
 
 @CHECKS.add()
 def claims_fit_the_event(subject: MechanismSubject) -> None:
-    """What core computes from the event and the sensitivity: the cost is not below the event's, the event covers the
-    sensitivity, and variance and support are the event's or wider. Cannot show: that the event is true of the noise."""
+    """The cost is not below what core computes from event and sensitivity, the event covers the sensitivity, and
+    variance and support are the event's or wider. Cannot show: that the event is true of the noise."""
     for what, sensitivity, _, noise in subject.noises():
         try:
             check_claims(noise, sensitivity)
@@ -77,9 +76,9 @@ def claims_fit_the_event(subject: MechanismSubject) -> None:
 
 @CHECKS.add(needs="pure")
 def pure_loss_within_cost(subject: MechanismSubject) -> None:
-    """For every admissible integer shift, also of l0 cells by linf, the largest log-ratio of logpdf over all outputs
-    is at most the cost. Exact: a scale one part in a million small is refuted. Cannot show: that the samples follow
-    logpdf, or other sensitivities than those tried."""
+    """For every admissible integer shift, also of l0 cells by linf, the largest log-ratio of logpdf over all outputs is
+    at most the cost. Exact: a scale one part in a million small is refuted. Cannot show: that samples follow logpdf;
+    sensitivities not tried."""
     for what, sensitivity, _, noise in subject.noises("pure"):
         loss, shift = worst_loss(noise, sensitivity, exact=subject.exact(noise))
         claimed = float(noise.cost.epsilon)
@@ -92,7 +91,7 @@ def pure_loss_within_cost(subject: MechanismSubject) -> None:
 @CHECKS.add(needs="zcdp")
 def renyi_loss_within_cost(subject: MechanismSubject) -> None:
     """For every admissible integer shift the Renyi divergence of logpdf at orders from 1.01 to 64 is at most rho times
-    the order. Cannot show: other orders; that the samples follow logpdf."""
+    the order. Cannot show: other orders; that samples follow logpdf."""
     for what, sensitivity, _, noise in subject.noises("zcdp"):
         exact = subject.exact(noise)
         for order in _ORDERS:
@@ -108,7 +107,7 @@ def renyi_loss_within_cost(subject: MechanismSubject) -> None:
 @CHECKS.add(needs="approx")
 def hockey_stick_within_delta(subject: MechanismSubject) -> None:
     """For every admissible integer shift the hockey-stick divergence of logpdf at the cost's epsilon is at most its
-    delta. Exact up to rounding down. Cannot show: that the samples follow logpdf."""
+    delta. Exact up to rounding down. Cannot show: that samples follow logpdf."""
     for what, sensitivity, _, noise in subject.noises("approx"):
         exact = subject.exact(noise)
         delta, shift = worst_hockey_stick(noise, sensitivity, float(noise.cost.epsilon), exact=exact)
@@ -122,7 +121,7 @@ def hockey_stick_within_delta(subject: MechanismSubject) -> None:
 @CHECKS.add(needs="gdp")
 def gaussian_curve_within_mu(subject: MechanismSubject) -> None:
     """For every admissible integer shift the hockey-stick divergence of logpdf, at epsilons from 0 to 3, is at most
-    that of two normal numbers mu apart. Cannot show: other epsilons; that the samples follow logpdf."""
+    that of two normal numbers mu apart. Cannot show: other epsilons; that samples follow logpdf."""
     for what, sensitivity, _, noise in subject.noises("gdp"):
         exact = subject.exact(noise)
         mu = math.sqrt(noise.cost.mu_squared)
@@ -138,8 +137,8 @@ def gaussian_curve_within_mu(subject: MechanismSubject) -> None:
 
 @CHECKS.add()
 def event_never_claims_more_noise(subject: MechanismSubject) -> None:
-    """The accountant's event has at most the scale of logpdf and at least the sensitivity's norm (L1 for Laplace, L2
-    for Gaussian), and a bound if and only if the noise has one. Cannot show: that an accountant composes it well."""
+    """The event has at most the scale of logpdf and at least the sensitivity's norm (L1 for Laplace, L2 for Gaussian),
+    and a bound if and only if the noise has one."""
     for what, sensitivity, _, noise in subject.noises():
         event = noise.event
         gaussian = event.kind in ("gaussian", "discrete-gaussian")
@@ -161,7 +160,7 @@ def event_never_claims_more_noise(subject: MechanismSubject) -> None:
 
 @CHECKS.add()
 def monotone_in_budget_and_sensitivity(subject: MechanismSubject) -> None:
-    """More budget never means more noise, more sensitivity never less. Cannot show: amounts between those tried."""
+    """More budget never means more noise, more sensitivity never less."""
     for kind in sorted(subject.capabilities & set(BUDGETS)):
         for what, sensitivity in SENSITIVITIES.items():
             if kind == "approx":  # epsilon and delta both change between those listed
@@ -200,9 +199,9 @@ def masses_sum_to_one(subject: MechanismSubject) -> None:
 
 @CHECKS.add()
 def shape_is_as_declared(subject: MechanismSubject) -> None:
-    """logpdf is finite at every draw there can be within `support` and -inf beyond, draws lie inside, and logpdf is
-    concave there if `log_concave` says so. Cannot show: what lies beyond 1,000 standard deviations, or concavity lost
-    by less than rounding."""
+    """logpdf is finite at every possible draw within `support` and -inf beyond, draws lie inside, and logpdf is concave
+    there if `log_concave` says so. Cannot show: what lies beyond 1,000 standard deviations, or concavity lost by less
+    than rounding."""
     for what, _, _, noise in subject.noises():
         low, high = noise.support
         require(low <= 0 <= high, f"{what}: support is {noise.support}, which must hold 0")
@@ -239,8 +238,8 @@ def shape_is_as_declared(subject: MechanismSubject) -> None:
 
 @CHECKS.add()
 def score_is_the_slope_of_logpdf(subject: MechanismSubject) -> None:
-    """Away from whole numbers, within the support, the score is the difference quotient of logpdf; where the noise
-    declares `log_concave` it never rises. Cannot show: the subgradient chosen at kinks."""
+    """Between whole numbers, within the support, the score is the difference quotient of logpdf; where the noise
+    declares `log_concave` it never rises."""
     for what, _, _, noise in subject.noises():
         sd = math.sqrt(noise.variance)
         points = np.unique(np.concatenate([np.linspace(-6 * sd, 6 * sd, 41), [-3.0, -1.0, 0.0, 1.0, 3.0]]))

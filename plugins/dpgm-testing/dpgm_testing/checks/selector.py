@@ -108,8 +108,8 @@ def _weight(weight: Any) -> bool:
 
 @CHECKS.add()
 def records_only_through_the_session(subject: SelectorSubject) -> None:
-    """It touches nothing of the session but its protocol, and the booby-trapped records are read by core alone. Cannot
-    show: a selector that looks for records elsewhere in the process (a plugin is trusted code)."""
+    """It touches nothing of the session but its protocol, and booby-trapped records are read by core alone. Cannot
+    show: a selector that looks for records elsewhere in the process."""
     one = plain(subject)
     require(not one.touched, f"it reached for {', '.join(one.touched)} of the session, beyond the protocol")
     require(not one.trespassers, f"the records were read by {', '.join(one.trespassers)}, not by the curator")
@@ -117,16 +117,15 @@ def records_only_through_the_session(subject: SelectorSubject) -> None:
 
 @CHECKS.add()
 def says_only_what_follows_from_the_steps(subject: SelectorSubject) -> None:
-    """Given the same answers by a session without any record it asks the same, predictions and budgets to the last
-    bit, and says the same: structure, trace, notes and progress are made of what was released. Cannot show: what it
-    writes elsewhere."""
+    """With the same answers from a session without records, requests, structure, trace, notes and progress are the same
+    to the last bit. Cannot show: what it writes elsewhere."""
     one = plain(subject)
     require(again(subject, one) == one.said, "without records, but with the same answers, it says something else")
 
 
 @CHECKS.add()
 def records_are_not_kept(subject: SelectorSubject) -> None:
-    """After selecting neither the selector nor the selection holds on to the session or the records. Cannot show:
+    """After selecting neither the selector nor the selection refers to the session or the records. Cannot show:
     copies."""
     alive: list[weakref.ref[Any]] = []
     one = choose(subject, planted(200, 1), watch=lambda thing: alive.append(weakref.ref(thing)))
@@ -139,8 +138,8 @@ def records_are_not_kept(subject: SelectorSubject) -> None:
 
 @CHECKS.add()
 def same_seed_same_selection(subject: SelectorSubject) -> None:
-    """The same records, options and seed give the same requests and the same selection, whatever was selected in
-    between; the global random state is neither read nor moved. Cannot show: other machines or library versions."""
+    """The same records, options and seed give the same requests and selection, whatever was selected in between; the
+    global random state is neither read nor moved. Cannot show: other machines or library versions."""
     one = plain(subject)
     choose(subject, unlinked(300, 2))
     random.seed(2)
@@ -156,9 +155,10 @@ def same_seed_same_selection(subject: SelectorSubject) -> None:
 
 @CHECKS.add()
 def measures_within_the_workload(subject: SelectorSubject) -> None:
-    """Triples, pairs, targets, weights, `never`, few cells, one attribute, one label: what is measured is a candidate
-    and lies in a clique of the structure, every attribute that may be measured is, and trace and notes are plain; a
-    plan that says directed is true of every structure; or `plan` refuses the workload. Cannot show: large ones."""
+    """Over triples, pairs, targets, weights, `never`, few cells, one attribute, one label: what is measured is a
+    candidate and lies in a clique of the structure, every attribute that may be measured is, and trace and notes are
+    plain; a plan that says directed is true of every structure; or `plan` refuses the workload. Cannot show: large
+    workloads."""
     served = 0
     for where, workload in _workloads().items():
         if not serves(subject, workload, budget_of(first(subject), 1)):
@@ -173,9 +173,9 @@ def measures_within_the_workload(subject: SelectorSubject) -> None:
 
 @CHECKS.add()
 def spends_what_it_has(subject: SelectorSubject) -> None:
-    """For each kind of budget and relation that `plan` does not refuse it never asks for more than remains, leaves
-    less than 1 % unspent unless it says what to measure with it (and of what is for votes in any case), and the
-    session's release costs what was charged. Cannot show: that it is spent well."""
+    """For each budget and relation that `plan` does not refuse it never asks for more than remains, leaves less than 1
+    % unspent unless it says what to measure with it (and of what is for votes in any case), and the release costs what
+    was charged."""
     for budget, neighbours in [*served(subject), *([_APPROX] if "zcdp" in subject.capabilities else [])]:
         where = f"{budget}, {neighbours}"
         one = choose(subject, planted(1000, 1), budget=budget, neighbours=neighbours)
@@ -229,8 +229,7 @@ def _taken(one: Selected, names: Sequence[str]) -> list[Request]:
 
 @CHECKS.add()
 def spends_as_planned(subject: SelectorSubject) -> None:
-    """To 2 % of the budget, its choices, and the tables measured before them, cost sums of shares of its plan. Cannot
-    show: which share is meant for what."""
+    """To 2 % of the budget, its choices, and the tables measured before them, cost sums of shares of its plan."""
     one = plain(subject)
     shares = [_amount(share) for share in one.plan.shares.values()]
     if len(shares) > _MOST_SHARES:
@@ -279,9 +278,9 @@ def what_it_calls_detectable_is(subject: SelectorSubject) -> None:
 
 @CHECKS.add()
 def plan_refuses_what_select_would(subject: SelectorSubject) -> None:
-    """What `plan` lets pass, over kinds of budget, relations, amounts and workloads, `select` does not refuse, when all
-    is charged; and `plan` refuses with BudgetError, StructureError or TooLarge. Cannot show: other workloads, and
-    budgets smaller than a hundredth of an epsilon."""
+    """Over kinds of budget, relations, amounts and workloads, `select` refuses nothing that `plan` lets pass; and
+    `plan` refuses with BudgetError, StructureError or TooLarge. Cannot show: budgets smaller than a hundredth of an
+    epsilon."""
     small = Workload.all(Domain.from_sizes({"a": 2, "b": 2, "c": 2}))
     for kind in sorted({"pure", "zcdp"} | subject.capabilities):
         for neighbours, epsilon in (("add-remove", Fraction(1, 100)), ("replace-one", Fraction(1, 10))):
@@ -298,8 +297,8 @@ def plan_refuses_what_select_would(subject: SelectorSubject) -> None:
 
 @CHECKS.add()
 def plan_adds_up(subject: SelectorSubject) -> None:
-    """The shares of a plan are budgets of the kind given that sum to it exactly, votes aside, its numbers are numbers,
-    and a second plan says the same. Cannot show: that it keeps to the plan, but for the noise of one-way tables."""
+    """The shares of a plan are budgets of the right kind that sum to it exactly, votes excepted, its numbers are
+    numbers, and a second plan says the same."""
     for kind in sorted(subject.capabilities):
         _, budget = split_votes(subject.component, budget_of(kind, Fraction(2, 3)))
         one, two = (subject.component.plan(PAIRS, budget, Terms(neighbours="add-remove"), 1000.0) for _ in range(2))
@@ -316,8 +315,8 @@ def plan_adds_up(subject: SelectorSubject) -> None:
 
 @CHECKS.add()
 def plan_tells_the_noise(subject: SelectorSubject) -> None:
-    """The deviation that a plan states is, to 2 %, that of the tables of one attribute as they are first measured, for
-    each kind of budget and relation that it does not refuse. Cannot show: the other figures of the plan."""
+    """The deviation that a plan states is, to 2 %, that of the first tables of one attribute, for each kind of budget
+    and relation that it does not refuse. Cannot show: the other figures of the plan."""
     for budget, neighbours in served(subject):
         one = choose(subject, planted(1000, 1), budget=budget, neighbours=neighbours)
         measured = (step.answer for step in one.log if step.name == "measure" and step.error is None)
@@ -335,7 +334,7 @@ def plan_tells_the_noise(subject: SelectorSubject) -> None:
 @CHECKS.add()
 def strong_dependence_is_found(subject: SelectorSubject) -> None:
     """Of five attributes two pairs depend strongly on each other, 5,000 records, epsilon = 10: a clique of the
-    structure holds each, and both are measured. Two seeds, fixed. Cannot show: what it finds with less."""
+    structure holds each, and both are measured. Two seeds. Cannot show: what it finds with less."""
     for seed in (5, 6):
         one = choose(subject, planted(5000, seed), budget=budget_of(first(subject), 10), seed=seed)
         tables = [*one.measured, *one.selection.measure]
@@ -347,8 +346,7 @@ def strong_dependence_is_found(subject: SelectorSubject) -> None:
 @CHECKS.add()
 def more_records_never_hurt(subject: SelectorSubject) -> None:
     """At ten times the records and the same epsilon = 1/2 the mean error of the pairs, in total variation, of the kit's
-    fit is no more than before and 0.01; at 20,000 it is at most 0.05. Mean of two fixed seeds. Cannot show: that it is
-    as good as can be."""
+    fit grows by no more than 0.01; at 20,000 it is at most 0.05. Mean of two seeds."""
     budget = budget_of(first(subject), Fraction(1, 2))
 
     def mean(count: int) -> float:
@@ -381,9 +379,8 @@ def _population() -> Mapping[Clique, FloatArray]:
 @CHECKS.add()
 def what_it_chooses_fits(subject: SelectorSubject) -> None:
     """Of seven attributes of 24 labels, all noisy copies of one, at epsilon = 30, it chooses a structure that an exact
-    engine holds, however much there is to be found; or `plan` refuses, or states the structure, its own or that of
-    another learner, so that the learner is checked with it before the charge. The learner in its loop finds main
-    effects only. Cannot show: where its limit lies."""
+    engine holds; or `plan` refuses, or states the structure, its own or that of another learner, so that the learner is
+    checked with it before the charge."""
     domain = Domain.from_sizes(dict.fromkeys("abcdefg", 24))
     workload, budget = Workload.all(domain, order=2), budget_of(first(subject), 30)
     if not serves(subject, workload, budget):
@@ -405,8 +402,7 @@ def what_it_chooses_fits(subject: SelectorSubject) -> None:
 
 @CHECKS.add()
 def nothing_to_find_is_no_failure(subject: SelectorSubject) -> None:
-    """Independent records, and none at all, and so small a budget that most noisy counts are negative, give a
-    selection. Cannot show: that it is a good one."""
+    """Independent records, no records, and a budget so small that most noisy counts are negative, give a selection."""
     for where, codes, epsilon in (
         ("independent records", unlinked(1000, 7), 1),
         ("no records", unlinked(0, 7), 1),
@@ -423,8 +419,7 @@ def nothing_to_find_is_no_failure(subject: SelectorSubject) -> None:
 
 @CHECKS.add()
 def progress_is_told(subject: SelectorSubject) -> None:
-    """Progress reports at least once what is being done, how far it is, and of how much, and never goes back within
-    a task. Cannot show: that it goes at an even pace."""
+    """Progress reports at least once its task, how far it is, and of how much, and never goes back within a task."""
     reports = plain(subject).reports
     require(reports, "it never says how far it is")
     last: dict[str, int] = {}
@@ -438,8 +433,7 @@ def progress_is_told(subject: SelectorSubject) -> None:
 
 @CHECKS.add()
 def fits_that_never_settle_end_it_too(subject: SelectorSubject) -> None:
-    """With a learner none of whose fits converges it stops with a selection, or an error of dpgm. Cannot show: that it
-    judges such fits well."""
+    """With a learner none of whose fits converges it stops with a selection, or an error of dpgm."""
     try:
         choose(subject, planted(1000, 1), settles=False)
     except DpgmError:
@@ -448,8 +442,7 @@ def fits_that_never_settle_end_it_too(subject: SelectorSubject) -> None:
 
 @CHECKS.add()
 def a_step_that_fails_ends_it(subject: SelectorSubject) -> None:
-    """When a step of the session fails, the first, the second or the third, `select` raises an error of dpgm: it makes
-    nothing up. Cannot show: later steps."""
+    """When the first, second or third step of the session fails, `select` raises an error of dpgm."""
     steps = sum(one.name in STEPS for one in plain(subject).log)
     for number in range(1, min(3, steps) + 1):
         try:

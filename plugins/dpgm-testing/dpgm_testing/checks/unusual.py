@@ -36,8 +36,7 @@ _NOISES: dict[str, tuple[Mechanism, Budget]] = {
 
 @LEARNER.add()
 def any_noise_gives_a_model_or_a_refusal(subject: LearnerSubject) -> None:
-    """From releases with bounded noise, and with noise that is not log-concave, comes a usable model or an error of
-    dpgm. Cannot show: that the model is as good as it could be."""
+    """Releases with bounded noise, and with noise that is not log-concave, give a usable model or an error of dpgm."""
     labels = 2 if subject.binary else 3
     codes = np.random.default_rng(1).integers(0, labels, (400, 3)).cumsum(axis=1) % labels
     for what, (mechanism, budget) in _NOISES.items():
@@ -63,7 +62,7 @@ def any_noise_gives_a_model_or_a_refusal(subject: LearnerSubject) -> None:
 @COLLECTIVE.add()
 def any_noise_gives_tables_or_a_refusal(subject: CollectiveSubject) -> None:
     """Evidence with bounded noise, and with noise that is not log-concave, gives tables of the right total or an error
-    of dpgm. Cannot show: that the tables are the right ones."""
+    of dpgm."""
     for what, (mechanism, budget) in _NOISES.items():
         noisy = np.arange(-2, _CHAIN.cells - 2)
         evidence = example_release(_CHAIN, noisy, total=40, mechanism=mechanism, budget=budget)

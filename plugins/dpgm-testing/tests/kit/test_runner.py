@@ -70,13 +70,13 @@ def test_a_report_of_nothing_is_not_ok():
 @pytest.mark.parametrize(
     "kind", ["mechanism", "inference", "collective", "learner", "selector", "source", "curator", "ledger"]
 )
-def test_every_check_says_what_it_claims_and_cannot_show(kind):
-    """Names are unique; claim and limit are sentences."""
+def test_every_check_says_what_it_claims(kind):
+    """Names are unique; claims are sentences, and so are limits beyond those of every check (docs/conformance.md)."""
     checks = checks_of(kind)
     assert len({check.name for check in checks}) == len(checks) >= 7
     for check in checks:
         assert len(check.claim) > 20 and check.claim.endswith("."), check.name
-        assert len(check.limit) > 5 and check.limit.endswith("."), check.name
+        assert not check.limit or check.limit.endswith("."), check.name
 
 
 def test_nonsense_is_refused():
