@@ -26,14 +26,14 @@ itself: with independence between two attributes some influence functions lose t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from attrs import evolve, field, frozen
 
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.errors import InferenceError, OptionError, TooLarge, brief
-from dpgm_core.models.corrections import MAX_CELLS, Grid
+from dpgm_core.models.corrections import MAX_CELLS, Grid, Split
 from dpgm_core.models.effects import Axes, Effects, add_over_axes, code_weights, effect, means_over_axes, subsets
 from dpgm_core.models.functionals import Functional, Regression
 from dpgm_core.models.intervals import checked_level
@@ -201,18 +201,23 @@ def estimate(
     weights = question.weights(question.table)
     apart = effects.table / effects.total - effects.project(grid.mass(question.table)[None])[0]
     apart = effects.spread(apart[None], weights)[0]
-    projected = effects.project(average, weights)
-    corrected = values + average.reshape(len(values), -1) @ apart.reshape(-1)
-    sampling = _covariance(average, question.grid.mass(question.table)) / effects.total
+    projected, splits = effects.project(average, weights), grid.splits(question.table, effects)
+    inside = [(one, one.influence(influence)) for one in splits]
+    found = grid.by_weight(apart) + sum((one.spread(apart, effects.total) for one in splits), np.zeros(()))
+    corrected = values + influence @ found
+    sampling = _covariance(influence, question.table) / effects.total
     if rows is not None:
-        rest = influence - question.grid.by_code(projected)
+        told = [(one, part * one.is_told) for one, part in inside]
+        rest = influence - grid.by_code(projected) - _over_codes(grid, told)
         sampling = sampling + (rest * question.table) @ rest.T / float(np.sum(rows))
-    noise = effects.noise(projected) / effects.total**2
+    by_block = sum((one.along(one.by_block(part), len(grid.shape)) for one, part in inside), np.zeros(()))
+    noise = effects.noise(projected + by_block) + sum(one.noise(part) for one, part in inside)
+    noise = noise / effects.total**2
     structure = _structure_covariance(model, question, average, effects)
     covariance = sampling + noise + structure
     unstable = False
     if isinstance(functional, Regression):
-        counts = grid.condition(question.table + grid.by_weight(apart))
+        counts = grid.condition(question.table + found)
         root = functional.solve(counts, values, _MAX_STEPS)
         errors = np.sqrt(np.diag(covariance))
         # The root may be as far beyond the step as the step was long: then the model is what is far off.
@@ -297,6 +302,12 @@ class _Question:
         return code_weights(self.grid.mass(table))
 
 
+def _over_codes(grid: Grid, parts: Iterable[tuple[Split, FloatArray]]) -> FloatArray:
+    """Return the sum of functions of codes of single attributes over all cells; (K, cells)."""
+    found = sum((one.along(part, len(grid.shape)) for one, part in parts), np.zeros((1,) * (len(grid.shape) + 1)))
+    return np.asarray(np.broadcast_to(found, (len(found), *grid.shape)).reshape(len(found), -1))
+
+
 def _covariance(values: FloatArray, table: FloatArray) -> FloatArray:
     """Return the covariance of K functions under a table; (K, K)."""
     flat, weights = values.reshape(len(values), -1), table.reshape(-1)
@@ -339,6 +350,8 @@ def _support(
             continue  # a perturbed model at which the estimate is undefined judges nothing
         average = question.grid.by_block(influence)
         rest = influence - question.grid.by_code(effects.project(average, question.weights(table)))
+        splits = [(one, one.influence(influence)) for one in question.grid.splits(table, effects) if one.is_measured]
+        rest = rest - _over_codes(question.grid, splits)
         whole = (influence**2) @ table
         shares = np.divide((rest**2) @ table, whole, out=np.zeros(count), where=whole > 0)
         higher = np.flatnonzero((shares > worst) & (shares > _MAX_MEASURED))
@@ -346,7 +359,8 @@ def _support(
         above = np.flatnonzero(shares > _MAX_MEASURED)
         most = _MAX_ORDER if len(higher) else 2
         if len(above):
-            every = _missing(question, effects, influence[above], average[above], table, most)
+            told = [(one, part[above]) for one, part in splits]
+            every = _missing(question, effects, influence[above], average[above], told, table, most)
             found = [{names: float(share[at]) for names, share in every.items()} for at in range(len(above))]
             for at, one in zip(above, found, strict=True):
                 pairs[at] = max([pairs[at], *(share for names, share in one.items() if len(names) == 2)])
@@ -370,7 +384,13 @@ def _models(question: _Question) -> Iterator[FloatArray]:
 
 
 def _missing(
-    question: _Question, effects: Effects, influence: FloatArray, average: FloatArray, table: FloatArray, most: int
+    question: _Question,
+    effects: Effects,
+    influence: FloatArray,
+    average: FloatArray,
+    splits: list[tuple[Split, FloatArray]],
+    table: FloatArray,
+    most: int,
 ) -> dict[Clique, FloatArray]:
     """Return the sets of at most so many attributes whose effects no table tells, with their shares of each influence
     function's variance."""
@@ -385,9 +405,10 @@ def _missing(
         weight = weights[axes].reshape(-1) * (mass.size / weights[axes].size)
         shares[tuple(question.grid.attributes[at] for at in axes)] = (part**2) @ weight / whole
     for at in question.grid.merged:
-        # What is lost by the mean inside the blocks of this attribute alone.
+        # What is lost by the mean inside the blocks of this attribute alone, but for what its own table tells.
         one = evolve(question.grid, merged={at: question.grid.merged[at]})
-        inside = influence - one.by_code(one.by_block(influence))
+        told = [part for part in splits if part[0].at == at]
+        inside = influence - one.by_code(one.by_block(influence)) - _over_codes(one, told)
         shares[question.grid.attributes[at],] = (inside**2) @ table / whole
     return shares
 

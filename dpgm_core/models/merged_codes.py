@@ -73,6 +73,11 @@ class MergedAttribute:
         return int(self.codes.max()) + 1
 
     @cached_property
+    def members(self) -> FloatArray:
+        """(labels, blocks): 1 for the block of each code."""
+        return np.equal.outer(self.codes, np.arange(self.blocks)).astype(np.float64)
+
+    @cached_property
     def is_alone(self) -> FloatArray:
         """(labels,): whether a code is a block of its own."""
         return np.asarray(np.bincount(self.codes)[self.codes] == 1)

@@ -12,6 +12,9 @@ from dpgm_core.models import analysis
 from dpgm_core.models.analysis import estimate
 from dpgm_core.models.corrections import correct_shares
 from dpgm_core.models.functionals import Moments, Regression
+from dpgm_core.releases.session import session_release
+from dpgm_core.releases.steps import SessionTerms
+from dpgm_core.structure.workload import Workload
 
 SIZES = {"a": 3, "b": 2, "c": 2, "y": 2}
 DOMAIN = Domain.from_sizes(SIZES)
@@ -284,6 +287,86 @@ def model_releases(domain):
     structure = Structure(domain, [("x0",)])
     rows = np.zeros((1, len(domain)), int)
     return [dpgm.release(rows, structure, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(0))]
+
+
+# --- merged codes ---------------------------------------------------------------------------------
+
+MERGES = {"a": (0, 1, 1, 2, 0, 2), "b": (0, 1, 0, 1)}
+FINE = Domain.from_sizes({"a": 6, "b": 4, "y": 2})
+MERGED = FINE.coarsened(MERGES)
+ALONE, TOGETHER = Structure(FINE, [("a",), ("b",), ("y",)]), Structure(MERGED, [("a", "y"), ("b", "y"), ("a", "b")])
+BLOCKS = loglinear((3, 2, 2), 2, 0.4, 3)
+SPLIT_A, SPLIT_B = np.array([0.7, 0.4, 0.6, 0.8, 0.3, 0.2]), np.array([0.9, 0.35, 0.1, 0.65])
+SPLIT = BLOCKS[np.ix_(MERGES["a"], MERGES["b"])] * SPLIT_A[:, None, None] * SPLIT_B[:, None]
+
+
+def session_model(alone, together, *, records, shares=BLOCKS, budgets=("1", "1")):
+    """A model of a session that merged codes after its one-way tables; counts of both steps, their noise as stated."""
+    steps = []
+    for structure, counts, budget in zip((ALONE, TOGETHER), (alone, together), budgets, strict=True):
+        rows, random = np.zeros((1, 3), int), SeededRandomness(0)
+        one = dpgm.release(rows, structure, Budget.pure(budget), neighbours="add-remove", randomness=random)
+        steps.append(evolve(one, tables=Tables(structure, counts), total=records, total_variance=1e-6))
+    terms = SessionTerms(workload=Workload.all(FINE, 2), budget=Budget.pure(1), merges=MERGES)
+    release = session_release(terms, steps, steps[0].terms, cost=Budget.pure(1), private=False, provenance={})
+    whole = Structure(MERGED, [("a", "b", "y")])
+    return Model(whole, Tables(whole, np.log(shares.reshape(-1))), releases=[release])
+
+
+def session_counts(table):
+    """The counts of both steps, of a table over all codes."""
+    coarse = np.zeros(BLOCKS.shape)
+    np.add.at(coarse, np.ix_(MERGES["a"], MERGES["b"]), table)
+    alone, together = (
+        np.concatenate(
+            [np.einsum(whole, range(3), ["aby".index(name) for name in clique]).reshape(-1) for clique in one.cliques]
+        )
+        for one, whole in ((ALONE, table), (TOGETHER, coarse))
+    )
+    return alone, together
+
+
+FINE_CODES = np.indices((6, 4, 2)).reshape(3, -1).astype(float)
+FINE_LOGISTIC = Regression(
+    attributes=("a", "b", "y"),
+    names=("1", "a", "b"),
+    family="logistic",
+    design=np.stack([np.ones(48), FINE_CODES[0], FINE_CODES[1]], axis=1),
+    outcome=FINE_CODES[2],
+)
+
+
+def corrected_of(model, names, given):
+    """Corrected probabilities, and their variance less that of sampling."""
+    grid = model._grid(names, given)
+    table, answer = np.asarray(model.marginal(grid.attributes)).reshape(-1), np.asarray(model.marginal(names, given))
+    corrected, variance = correct_shares(grid, grid.effects(model.learned), model.domain, table, answer)
+    share = float(np.prod(np.asarray(model.marginal(list(given)))[tuple(given.values())])) if given else 1.0
+    return corrected.reshape(-1), (variance - answer * (1 - answer) / (share * model.learned[0].total)).reshape(-1)
+
+
+def answers(model):
+    """Estimates of several questions and the variance of their noise."""
+    found = estimate(model, FINE_LOGISTIC)
+    asked = [(("a", "y"), {}), (("y", "a", "b"), {}), (("a",), {"b": 2}), (("y",), {"a": 4})]
+    parts = [(found.estimate, np.diag(found.noise)), *(corrected_of(model, *one) for one in asked)]
+    return [np.concatenate(one) for one in zip(*parts, strict=True)]
+
+
+def test_noise_is_that_of_every_count_also_of_those_that_split_merged_codes():
+    """Claim: at counts without noise the variance of an answer is the sum over all counts of the released tables of
+    their noise variance by the square of the answer's derivative; what moves the split of a block is among them."""
+    records, step = 1e9, 1e3
+    counts = session_counts(records * SPLIT)
+    model = session_model(*counts, records=records)
+    (here, stated), variance = answers(model), 0.0
+    for number, part in enumerate(model.learned[0].steps):
+        of_cells = np.repeat(part.variances.tolist(), [np.prod(shape) for shape in part.structure.shapes])
+        for at, noise in enumerate(of_cells):
+            moved = [one.copy() for one in counts]
+            moved[number][at] += step
+            variance = variance + noise * ((answers(session_model(*moved, records=records))[0] - here) / step) ** 2
+    np.testing.assert_allclose(stated, variance, rtol=1e-3)
 
 
 # --- intervals of probabilities -------------------------------------------------------------------
