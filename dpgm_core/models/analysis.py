@@ -31,7 +31,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 from attrs import evolve, field, frozen
 
-from dpgm_core._util.arrays import FloatArray
+from dpgm_core._util.arrays import FloatArray, IntArray
+from dpgm_core.domain.resolved_constraints import Derived
 from dpgm_core.errors import InferenceError, OptionError, TooLarge, brief
 from dpgm_core.models.corrections import MAX_CELLS, Grid, Split
 from dpgm_core.models.effects import Axes, Effects, add_over_axes, code_weights, effect, means_over_axes, subsets
@@ -217,7 +218,7 @@ def estimate(
     covariance = sampling + noise + structure
     unstable = False
     if isinstance(functional, Regression):
-        counts = grid.condition(question.table + found)
+        counts = question.asked.condition(question.sum_up(question.table + found))
         root = functional.solve(counts, values, _MAX_STEPS)
         errors = np.sqrt(np.diag(covariance))
         # The root may be as far beyond the step as the step was long: then the model is what is far off.
@@ -227,7 +228,7 @@ def estimate(
     unsupported, pairs, missing = _support(question, effects)
     weighed = any(not isinstance(step, NoisyTables) for one in model.learned for step in one.steps)
     return CorrectedEstimates(
-        attributes=question.grid.attributes,
+        attributes=question.asked.attributes,
         names=functional.names,
         estimate=corrected,
         covariance=covariance,
@@ -250,10 +251,16 @@ def estimate(
 
 @frozen(kw_only=True, eq=False)
 class _Question:
-    """A functional with its grid, and the distribution that it is evaluated at: the model's, or that of rows."""
+    """A functional, and the distribution that it is evaluated at: the model's, or that of rows.
+
+    asked: the grid of its attributes, with those of the condition. grid: the one that tables are about, with what
+    determines it in place of a derived column. cells: the cell of the former for each of the latter, where they differ.
+    """
 
     functional: Functional
+    asked: Grid
     grid: Grid
+    cells: IntArray | None
     table: FloatArray
 
     @classmethod
@@ -266,7 +273,11 @@ class _Question:
                 "a release"
             )
         names, fixed = model._read(functional.attributes, given)
-        grid = Grid.of(model.domain, names, fixed, model._merged_codes)
+        asked = grid = model._grid(names, fixed)
+        traced = {name: model._derived[name] for name in asked.attributes if name in model._derived}
+        if traced:
+            sources = [traced[name].of if name in traced else name for name in asked.attributes]
+            grid = model._grid(tuple(dict.fromkeys(sources)), {})
         cells = math.prod(grid.shape)
         numbers = cells * len(functional.names)
         if cells > MAX_CELLS or numbers > _MAX_NUMBERS:
@@ -274,32 +285,65 @@ class _Question:
             most = MAX_CELLS if cells > MAX_CELLS else _MAX_NUMBERS
             raise TooLarge(f"this question's attributes have {what}, more than {most:,}; leave some attributes out")
         table = np.asarray(model.marginal(grid.attributes), dtype=np.float64).reshape(-1)
-        if rows is not None:
-            counts = np.asarray(rows, dtype=np.float64).reshape(-1)
-            if fixed or counts.shape != table.shape or not (np.isfinite(counts).all() and (counts >= 0).all()):
-                raise OptionError(f"rows are counted in the {cells:,} cells of the question, without a condition")
-            if not counts.sum() > 0:
-                raise OptionError("there are no rows to analyse")
-            table = counts / counts.sum()
-        return cls(functional=functional, grid=grid, table=table)
+        found = cls(
+            functional=functional,
+            asked=asked,
+            grid=grid,
+            cells=_cells_of(asked, grid, traced) if traced else None,
+            table=table,
+        )
+        if rows is None:
+            return found
+        inside = found.sum_up(table)
+        counts = np.asarray(rows, dtype=np.float64).reshape(-1)
+        if fixed or counts.shape != inside.shape or not (np.isfinite(counts).all() and (counts >= 0).all()):
+            raise OptionError(f"rows are counted in the {len(inside):,} cells of the question, without a condition")
+        if not counts.sum() > 0:
+            raise OptionError("there are no rows to analyse")
+        shares = counts / counts.sum()
+        if found.cells is not None:
+            # Rows lie over what determines their derived columns as the model does.
+            shares = table * np.divide(shares, inside, out=np.zeros_like(shares), where=inside > 0)[found.cells]
+        return evolve(found, table=shares)
+
+    def sum_up(self, table: FloatArray) -> FloatArray:
+        """Return a table over the cells that are asked about, from one over what determines them."""
+        if self.cells is None:
+            return table
+        return np.bincount(self.cells, weights=table, minlength=math.prod(self.asked.shape)).astype(np.float64)
 
     def evaluate(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return values and influence functions, (K,) and (K, cells), at a distribution over all attributes."""
-        if not self.grid.fixed:
+        values, influence = self._evaluate(self.sum_up(table))
+        return values, influence if self.cells is None else influence[:, self.cells]
+
+    def _evaluate(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if not self.asked.fixed:
             return self.functional.evaluate(table)
-        inside = self.grid.condition(table)
+        inside = self.asked.condition(table)
         mass = float(inside.sum())
         if not mass > 0:
             raise InferenceError("what is given has probability 0 under the model")
         values, influence = self.functional.evaluate(inside / mass)
-        shape = self.grid.shape
+        shape = self.asked.shape
         whole = np.zeros((len(values), *shape))
-        whole[(slice(None), *self.grid.where)] = influence.reshape(len(values), *shape[: self.grid.free]) / mass
+        whole[(slice(None), *self.asked.where)] = influence.reshape(len(values), *shape[: self.asked.free]) / mass
         return values, whole.reshape(len(values), -1)
 
     def weights(self, table: FloatArray) -> list[FloatArray]:
         """Return the probabilities of the blocks of each attribute under a table over all codes."""
         return code_weights(self.grid.mass(table))
+
+
+def _cells_of(asked: Grid, grid: Grid, derived: Mapping[str, Derived]) -> IntArray:
+    """Return the cell of the grid that is asked about for each cell of the one that determines it."""
+    codes = np.indices(grid.shape).reshape(len(grid.shape), -1)
+    columns = []
+    for name in asked.attributes:
+        one = derived.get(name)
+        column = codes[grid.attributes.index(name if one is None else one.of)]
+        columns.append(column if one is None else one.code[column])
+    return np.asarray(np.ravel_multi_index(columns, asked.shape))
 
 
 def _over_codes(grid: Grid, parts: Iterable[tuple[Split, FloatArray]]) -> FloatArray:

@@ -246,6 +246,48 @@ def test_a_condition_is_the_regression_of_the_records_it_keeps():
     assert found.standing == same.standing == ("by structure",) * 2
 
 
+def test_a_column_that_another_determines_rests_on_the_tables_of_that_one():
+    """Claim: an analysis of a derived column is that of a function of its source: estimate, covariance, standing; also
+    as a condition, and on rows."""
+    rule = {"where": {"columns": ["town", "land"], "map": [["0", "0"], ["1", "0"], ["2", "1"]]}}
+    domain = Domain.from_dict({"attributes": {"town": sized(3), "land": sized(2), "y": sized(2)}, "constraints": rule})
+    structure, rng = Structure(domain, [("town", "y")]), np.random.default_rng(3)
+    town, y = rng.integers(0, 3, 3000), rng.integers(0, 2, 3000)
+    rows = np.stack([town, np.where(town == 2, 1, 0), np.maximum(y, town == 2)], axis=1)
+    random = SeededRandomness(0)
+    release = dpgm.release(rows, structure, Budget.pure("0.1"), neighbours="add-remove", randomness=random)
+    model = dpgm.learn(release, "eb-map").model
+    lands, towns = np.indices((2, 2)).reshape(2, -1), np.indices((3, 2)).reshape(2, -1)
+
+    def line(names, x, outcome, included=None):
+        design = np.stack([np.ones(len(x)), x], axis=1)
+        return Regression(
+            attributes=names, names=("1", "x"), family="linear", design=design, outcome=outcome, included=included
+        )
+
+    pairs = [
+        (estimate(model, line(("land", "y"), *lands)), estimate(model, line(("town", "y"), towns[0] == 2, towns[1]))),
+        (
+            estimate(model, line(("town", "y"), *towns), given={"land": "0"}),
+            estimate(model, line(("town", "y"), *towns, towns[0] < 2)),
+        ),
+    ]
+    for found, same in pairs:
+        np.testing.assert_allclose(found.estimate, same.estimate)
+        np.testing.assert_allclose(found.covariance, same.covariance)
+        assert found.standing == same.standing == ("measured",) * 2
+    assert model.standing(("land", "y")) == "measured" and pairs[1][0].attributes == ("town", "y", "land")
+    drawn = rng.multinomial(100_000, np.asarray(model.marginal(("land", "y"))).reshape(-1)).astype(float)
+    there = estimate(model, line(("land", "y"), *lands), rows=drawn)
+    assert (np.abs(there.estimate - pairs[0][0].estimate) < 0.1 * there.standard_error).all()
+    np.testing.assert_allclose(there.covariance, pairs[0][0].covariance, rtol=0.05)
+
+
+def sized(count):
+    """An attribute of so many labels."""
+    return {"size": count, "unknown": 0}
+
+
 def test_a_holdout_widens_what_no_table_tells():
     """By the error it measured on the pairs of the question, and nothing that tables tell."""
     rng = np.random.default_rng(0)
