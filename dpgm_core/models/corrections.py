@@ -27,6 +27,7 @@ from attrs import frozen
 
 from dpgm_core._util.arrays import Array, FloatArray, IntArray
 from dpgm_core.domain.domain import Domain
+from dpgm_core.errors import TooLarge
 from dpgm_core.models.effects import Axes, Effects, effects_of
 from dpgm_core.models.merged_codes import MergedAttribute, MergedCodes
 from dpgm_core.releases.release import NoisyTables
@@ -216,11 +217,14 @@ def effects_of_each(grid: Grid, releases: Sequence[NoisyTables]) -> Effects | No
     """Return the effects of a grid whose every attribute is in some table; None where intervals take replicates.
 
     They do where no table tells each of the attributes by itself, as with tied cliques, rounds, gradients and
-    normalised contributions, and for more than 2**20 cells.
+    normalised contributions, and for more than 2**20 cells or 2**16 effects.
     """
     if not releases or math.prod(grid.shape) > MAX_CELLS:
         return None
-    effects = grid.effects(releases)
+    try:
+        effects = grid.effects(releases)
+    except TooLarge:
+        return None
     alone = [(at,) in effects.variances for at, size in enumerate(grid.blocks) if size > 1]
     return effects if all(alone) else None
 

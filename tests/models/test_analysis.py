@@ -8,7 +8,7 @@ from attrs import evolve
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Model, OptionError, SeededRandomness, Structure, StructureError, Tables, TooLarge
-from dpgm_core.models import analysis
+from dpgm_core.models import analysis, effects
 from dpgm_core.models.analysis import estimate
 from dpgm_core.models.corrections import correct_shares
 from dpgm_core.models.functionals import Moments, Regression
@@ -507,3 +507,14 @@ def test_tables_that_tell_no_attribute_by_itself_leave_intervals_to_replicates()
     with pytest.raises(OptionError, match="no replicates to tell errors from"):
         model.intervals("b")
     assert dpgm.bootstrap(model, 3).intervals("b").replicates == 3
+
+
+def test_tables_with_too_many_effects_leave_intervals_to_replicates(monkeypatch):
+    """A table of seventeen binary attributes has more than are computed one by one, as this one has here."""
+    model = dpgm.bootstrap(model_of(TRIPLES, 10_000 * TRUTH, TRUTH), 3, learner="naive-mle", inference="junction-tree")
+    names = ("a", "b", "y")
+    assert model.intervals(names).replicates == 0 and not model.needs_replicates(names)
+    monkeypatch.setattr(effects, "_MAX_EFFECTS", 7)
+    assert model.needs_replicates(names) and model.intervals(names).replicates == 3
+    with pytest.raises(TooLarge, match="ask about fewer attributes"):
+        estimate(model, LOGISTIC)
