@@ -101,8 +101,11 @@ class Analysis:
 
     def ends(self) -> tuple[FloatArray, FloatArray]:
         """The ends of the intervals, within the range of the numbers."""
+        return self._clipped(self.estimates.low), self._clipped(self.estimates.high)
+
+    def _clipped(self, numbers: FloatArray) -> FloatArray:
         least, most = np.array(self._question.within).T
-        return np.clip(self.estimates.low, least, most), np.clip(self.estimates.high, least, most)
+        return np.asarray(np.clip(numbers, least, most))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the analysis as plain values."""
@@ -132,7 +135,7 @@ class Analysis:
         parts = {"noise": found.noise, "sampling": found.sampling, "structure": found.structure}
         plain: dict[str, Any] = {
             "name": found.names[at],
-            "estimate": float(found.estimate[at]),
+            "estimate": float(self._clipped(found.estimate)[at]),
             "standard_error": float(found.standard_error[at]),
             "low": float(low[at]),
             "high": float(high[at]),
@@ -202,7 +205,7 @@ class Analysis:
 
     def _row(self, at: int) -> list[str]:
         found, (low, high) = self.estimates, self.ends()
-        row = [found.names[at], _number(found.estimate[at]), _number(found.standard_error[at])]
+        row = [found.names[at], _number(self._clipped(found.estimate)[at]), _number(found.standard_error[at])]
         if any(self._question.compared[: len(self.names)]):
             row += [f"{self.z[at]:.2f}", _p_value(self.p_values[at])] if self._is_tested(at) else ["", ""]
         row += [_number(low[at]), _number(high[at])]

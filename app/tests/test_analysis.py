@@ -165,6 +165,17 @@ def test_what_has_no_error_or_no_promise_has_no_p_value(chain):
     assert np.isnan(found.p_values).any()
 
 
+def test_probabilities_lie_between_0_and_1_as_the_ends_of_their_intervals_do(chain):
+    """Claim: a corrected share below 0 is printed and written as 0; differences keep their sign."""
+    for text, options in (("~ income + sex", {}), ("income ~ sex", {"groups": True})):
+        found = analyse(chain, text, **options)
+        low = evolve(found, estimates=evolve(found.estimates, estimate=found.estimates.estimate - 2))
+        plain = [one["estimate"] for one in low.to_dict()["estimates"]]
+        shares = slice(0, 4 if "~ income" in text else 2)
+        assert plain[shares] == [0] * len(plain[shares]) and all(row[1] == "0.0000" for row in low.rows()[shares])
+        assert all(one < 0 for one in plain[shares.stop :])
+
+
 def test_conditions(chain):
     """Of records with a label; its attribute is not in the formula."""
     whole, part = analyse(chain, "income ~ 1"), analyse(chain, "income ~ 1", given={"sex": "M"})
