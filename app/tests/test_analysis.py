@@ -176,6 +176,24 @@ def test_probabilities_lie_between_0_and_1_as_the_ends_of_their_intervals_do(cha
         assert all(one < 0 for one in plain[shares.stop :])
 
 
+def test_an_event_that_one_group_rules_out_leaves_the_means_of_all():
+    """Claim: only what divides by 0 is left out, by name."""
+    rule = {"x": {"columns": ["ill", "job"], "impossible": [["yes", "cook"]]}}
+    labels = {"ill": ["no", "yes"], "job": ["none", "cook", "pilot"]}
+    attributes = {name: {"labels": one, "unknown": one[0]} for name, one in labels.items()}
+    domain = Domain.from_dict({"attributes": attributes, "constraints": rule})
+    job = np.arange(900) % 3
+    rows = np.stack([(np.arange(900) % 2) * (job != 1), job], axis=1)
+    structure, terms = Structure(domain, [("ill", "job")]), {"neighbours": "add-remove"}
+    release = dpgm.release(rows, structure, Budget.pure(1), **terms, randomness=SeededRandomness(1))
+    model = dpgm.learn(release, "eb-map").model
+    found = analyse(model, "ill ~ job", groups=True)
+    assert found.names[:3] == ("p(yes): job=none", "p(yes): job=cook", "p(yes): job=pilot") and len(found.names) == 7
+    assert found.names[5:] == ("log ratio: job=pilot / job=none", "log odds ratio: job=pilot / job=none")
+    assert "Not given, as the model has probability 0 for what it divides by: log ratio: job=cook" in str(found)
+    assert found.estimates.estimate[1] == pytest.approx(0, abs=0.05)
+
+
 def test_conditions(chain):
     """Of records with a label; its attribute is not in the formula."""
     whole, part = analyse(chain, "income ~ 1"), analyse(chain, "income ~ 1", given={"sex": "M"})
