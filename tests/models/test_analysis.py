@@ -411,6 +411,25 @@ def test_noise_is_that_of_every_count_also_of_those_that_split_merged_codes():
     np.testing.assert_allclose(stated, variance, rtol=1e-3)
 
 
+@pytest.mark.landing
+def test_intervals_hold_what_splits_merged_codes():
+    """250 tables of records with noise, of which that of the one-way tables is the larger part: 95 % intervals of
+    coefficients miss .95 by more than .07 once in a million, 90 % intervals of cells reach to the model's answer.
+    Without the noise of the split .72 to .90 of the coefficients' intervals hold."""
+    rng, held, cells = np.random.default_rng(11), [], []
+    truth = FINE_LOGISTIC.evaluate(SPLIT.reshape(-1))[0]
+    deviations = [2**0.5 * 3 / budget for budget in (0.01, 1)]
+    for _ in range(250):
+        counts = session_counts(rng.multinomial(20_000, SPLIT.reshape(-1)).reshape(SPLIT.shape).astype(float))
+        counts = [one + sd * rng.normal(size=one.shape) for one, sd in zip(counts, deviations, strict=True)]
+        model = session_model(*counts, records=20_000.0, shares=BLOCKS**0.8, budgets=("0.01", "1"))
+        found, pair = estimate(model, FINE_LOGISTIC), model.intervals(("a", "y"))
+        held.append((found.low <= truth) & (truth <= found.high))
+        cells.append(np.mean((pair.low <= SPLIT.sum(1)) & (SPLIT.sum(1) <= pair.high)))
+    assert np.abs(np.mean(held, axis=0) - 0.95).max() < 0.07
+    assert 0.88 < np.mean(cells) < 0.97
+
+
 # --- intervals of probabilities -------------------------------------------------------------------
 
 
