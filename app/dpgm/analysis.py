@@ -280,7 +280,7 @@ def analyse(
     rows: object = None,
     given: Mapping[str, Any] | None = None,
 ) -> Analysis:
-    """Return estimates about the population, with intervals that hold noise, sampling and the learner's bias.
+    """Return estimates about the population, without the learner's bias, with intervals for noise and sampling.
 
     Parameters
     ----------
