@@ -411,6 +411,20 @@ def test_noise_is_that_of_every_count_also_of_those_that_split_merged_codes():
     np.testing.assert_allclose(stated, variance, rtol=1e-3)
 
 
+def test_rows_of_merged_codes_leave_no_chance_where_tables_tell_the_codes():
+    """Claim: a mean of codes that one-way tables tell is the same from the model and from any rows, which differ from
+    its split of blocks; it is measured, although the table of its question is over merged codes."""
+    counts = session_counts(20_000 * SPLIT)
+    model = session_model(*counts, records=20_000.0, shares=BLOCKS**0.8)
+    codes = np.indices((6, 4)).reshape(2, -1).astype(float)
+    mean = Moments(attributes=("a", "b"), names=("sum",), features=codes.sum(0)[None], function=lambda m: (m, [[1]]))
+    rows = np.random.default_rng(0).integers(0, 50, 24).astype(float)
+    found, drawn = estimate(model, mean), estimate(model, mean, rows=rows)
+    np.testing.assert_allclose([found.estimate, drawn.estimate], codes.sum(0) @ SPLIT.sum(2).reshape(-1), rtol=1e-9)
+    np.testing.assert_allclose(drawn.noise, found.noise, rtol=1e-9)
+    assert found.standing == drawn.standing == ("measured",)
+
+
 @pytest.mark.landing
 def test_intervals_hold_what_splits_merged_codes():
     """250 tables of records with noise, of which that of the one-way tables is the larger part: 95 % intervals of
