@@ -105,8 +105,7 @@ class Grid:
         """Return the mean of functions inside each block, by the model's weights; (K, *blocks)."""
         array = values.reshape(len(values), *self.shape)
         for at, one in self.merged.items():
-            weights = one.members * one.weights[:, None]
-            array = np.moveaxis(np.tensordot(array, weights, axes=(at + 1, 0)), -1, at + 1)
+            array = one.sum_up(array * one.weights.reshape(-1, *[1] * (array.ndim - at - 2)), at + 1)
         return array
 
     def by_code(self, values: FloatArray) -> FloatArray:
@@ -125,7 +124,7 @@ class Grid:
         """Return the probabilities of blocks, (*blocks,)."""
         array = table.reshape(self.shape)
         for at, one in self.merged.items():
-            array = np.moveaxis(np.tensordot(array, one.members, axes=(at, 0)), -1, at)
+            array = one.sum_up(array, at)
         return array
 
 
@@ -149,7 +148,7 @@ class Split:
     @classmethod
     def of(cls, at: int, merge: MergedAttribute, table: FloatArray, effects: Effects) -> Split:
         whole = np.moveaxis(table, at, 0).reshape(len(merge.codes), -1)
-        inside = merge.members.T @ whole
+        inside = merge.sum_up(whole, 0)
         mass = inside.sum(axis=1)
         most = ((effects.total * mass) ** 2 + effects.variances.get((at,), 0.0)) / np.bincount(merge.codes)
         known = math.inf if merge.counts is None else merge.variance
@@ -181,7 +180,7 @@ class Split:
 
     def by_block(self, influence: FloatArray) -> FloatArray:
         """Return the even mean in each block of r, where the table tells the codes; (K, blocks)."""
-        return np.asarray((influence * self.is_told / self.sizes) @ self.merge.members)
+        return self.merge.sum_up(influence * self.is_told / self.sizes, 1)
 
     def spread(self, apart: FloatArray, total: float) -> FloatArray:
         """Return what the table says of the codes that it tells, less what the model does, over the grid; (cells,).
@@ -210,7 +209,7 @@ class Split:
 
     def _sums(self, values: FloatArray) -> FloatArray:
         """Return the sum over its block for each code; (K, codes)."""
-        return np.asarray((values @ self.merge.members)[:, self.merge.codes])
+        return self.merge.sum_up(values, 1)[:, self.merge.codes]
 
 
 def effects_of_each(grid: Grid, releases: Sequence[NoisyTables]) -> Effects | None:
@@ -261,7 +260,7 @@ def correct_shares(
             parts.append(((one.at,), ahead * (even - weights) * one.along(one.is_told[None], free)[0]))
     for (some, factor), (others, times) in itertools.product(parts, repeat=2):
         noise = noise + factor * times * _covariance(effects, some, others)
-    noise = noise / effects.total**2
+    noise = np.maximum(noise, 0.0) / effects.total**2  # rounding
     errors: FloatArray = answer * (1 - answer) / (given * effects.total) + noise
     impossible = Structure(domain, [grid.attributes]).impossible
     if impossible is None:
