@@ -274,7 +274,7 @@ class _Question:
             )
         names, fixed = model._read(functional.attributes, given)
         asked = grid = model._grid(names, fixed)
-        traced = {name: model._derived[name] for name in asked.attributes if name in model._derived}
+        traced = {name: one for name, one in model._basis.derived.items() if name in asked.attributes}
         if traced:
             sources = [traced[name].of if name in traced else name for name in asked.attributes]
             grid = model._grid(tuple(dict.fromkeys(sources)), {})

@@ -22,7 +22,6 @@ from dpgm_core._util.html import Html
 from dpgm_core._util.randomness import Randomness, randomness_or_system
 from dpgm_core._util.version import __version__
 from dpgm_core.domain.domain import Domain
-from dpgm_core.domain.resolved_constraints import Derived
 from dpgm_core.errors import OptionError, StructureError, brief, clipped
 from dpgm_core.inference.contract import Beliefs, Engine, Estimates, Inference
 from dpgm_core.models import numeric
@@ -731,11 +730,6 @@ class Model(Learned):
         """The attributes of a query and the codes of its evidence. Raises StructureError and DomainError."""
         names = read_names(self.domain, attributes, given, self.latent)
         return names, encode_evidence(self.domain, given, self.latent)
-
-    @property
-    def _derived(self) -> Mapping[str, Derived]:
-        """The columns that no release measured, but one that determines them."""
-        return self._basis.derived
 
     def _grid(self, names: Clique, fixed: Mapping[str, int]) -> Grid:
         return Grid.of(self.domain, names, fixed, self._merged_codes)
