@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -16,7 +16,7 @@ from dpgm.formulas import Formula, Response, read_formula
 from dpgm.moments import ANYWHERE, Question, correlations, group_means, two_way_table
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import DataError, OptionError, clipped, listed, printable
+from dpgm_core.errors import DataError, InferenceError, OptionError, clipped, listed, printable
 from dpgm_core.models.analysis import BY_STRUCTURE, MOSTLY_MEASURED, CorrectedEstimates, estimate
 from dpgm_core.models.functionals import Family, Regression
 from dpgm_core.models.model import Model
@@ -101,8 +101,11 @@ class Analysis:
 
     def ends(self) -> tuple[FloatArray, FloatArray]:
         """The ends of the intervals, within the range of the numbers."""
+        return self._clipped(self.estimates.low), self._clipped(self.estimates.high)
+
+    def _clipped(self, numbers: FloatArray) -> FloatArray:
         least, most = np.array(self._question.within).T
-        return np.clip(self.estimates.low, least, most), np.clip(self.estimates.high, least, most)
+        return np.asarray(np.clip(numbers, least, most))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the analysis as plain values."""
@@ -132,7 +135,7 @@ class Analysis:
         parts = {"noise": found.noise, "sampling": found.sampling, "structure": found.structure}
         plain: dict[str, Any] = {
             "name": found.names[at],
-            "estimate": float(found.estimate[at]),
+            "estimate": float(self._clipped(found.estimate)[at]),
             "standard_error": float(found.standard_error[at]),
             "low": float(low[at]),
             "high": float(high[at]),
@@ -202,7 +205,7 @@ class Analysis:
 
     def _row(self, at: int) -> list[str]:
         found, (low, high) = self.estimates, self.ends()
-        row = [found.names[at], _number(found.estimate[at]), _number(found.standard_error[at])]
+        row = [found.names[at], _number(self._clipped(found.estimate)[at]), _number(found.standard_error[at])]
         if any(self._question.compared[: len(self.names)]):
             row += [f"{self.z[at]:.2f}", _p_value(self.p_values[at])] if self._is_tested(at) else ["", ""]
         row += [_number(low[at]), _number(high[at])]
@@ -277,7 +280,7 @@ def analyse(
     rows: object = None,
     given: Mapping[str, Any] | None = None,
 ) -> Analysis:
-    """Return estimates about the population, with intervals that hold noise, sampling and the learner's bias.
+    """Return estimates about the population, without the learner's bias, with intervals for noise and sampling.
 
     Parameters
     ----------
@@ -332,7 +335,17 @@ def analyse(
         numeric = (read.attributes[0], *numeric)
     files = rows if isinstance(rows, (list, tuple)) and rows and isinstance(rows[0], (str, Path)) else [rows]
     table = None if rows is None else np.sum([_counts(model, one, read.attributes) for one in files], axis=0)
-    estimates = estimate(model, found.functional, level=level, rows=table, given=given)
+    left_out: tuple[str, ...] = ()
+    try:
+        estimates = estimate(model, found.functional, level=level, rows=table, given=given)
+    except InferenceError:
+        if kind != "groups":
+            raise
+        shares = model.marginal(read.attributes, given).reshape(-1) if table is None else table / table.sum()
+        question, left_out = found.defined_at(shares)
+        if not left_out or not question.shown:
+            raise
+        found, estimates = question, estimate(model, question.functional, level=level, rows=table, given=given)
     return Analysis(
         formula=read.text,
         kind=kind,
@@ -340,7 +353,7 @@ def analyse(
         event=None if response is None else response.event,
         estimates=estimates,
         test=_test(estimates, found.shown) if kind == "table" else None,
-        notes=_notes(read, numeric, estimates.unstable),
+        notes=_notes(read, numeric, estimates.unstable, left_out),
         question=found,
         stamp=stamp_of(model.releases, model.guarantee()),
     )
@@ -434,8 +447,11 @@ def _test(estimates: CorrectedEstimates, start: int) -> WaldTest | None:
     return WaldTest(statistic=statistic, degrees=degrees, p_value=float(chdtrc(degrees, statistic)))
 
 
-def _notes(formula: Formula, numeric: Clique, unstable: bool) -> tuple[str, ...]:
-    """Return what the reader of a table should know of its columns; numeric: those that enter as numbers."""
+def _notes(formula: Formula, numeric: Clique, unstable: bool, left_out: Sequence[str]) -> tuple[str, ...]:
+    """Return what the reader of a table should know of its columns and numbers.
+
+    numeric: columns that enter as numbers. left_out: numbers that are undefined.
+    """
     every = [*([formula.outcome] if formula.outcome else []), *formula.factors]
     binned = [name for name in numeric if formula.domain[name].edges is not None]
     missing = [one.column for one in every if one.missing(formula.domain[one.column]).any()]
@@ -444,6 +460,8 @@ def _notes(formula: Formula, numeric: Clique, unstable: bool) -> tuple[str, ...]
         notes.append(f"A record counts with the mean of its bin in {listed(binned)}.")
     if missing:
         notes.append(f"Records with a missing value in {listed(list(dict.fromkeys(missing)))} are left out.")
+    if left_out:
+        notes.append(f"Not given, as the model has probability 0 for what it divides by: {listed(left_out)}.")
     if unstable:
         notes.append(
             "Unstable: the corrected equation has no root near, so coefficients are one step from the model's, and "

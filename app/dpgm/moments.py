@@ -6,7 +6,7 @@ import itertools
 import math
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from dpgm.formulas import BoolArray, Factor, Formula, Response, check_ends, present_codes
 from dpgm_core._util.arrays import FloatArray
@@ -36,6 +36,20 @@ class Question:
     compared: tuple[bool, ...]
     within: tuple[tuple[float, float], ...]
     shown: int
+
+    def defined_at(self, table: FloatArray) -> tuple[Question, tuple[str, ...]]:
+        """Return the numbers that are defined at a table, and the names of the others; only of means of groups."""
+        assert isinstance(self.functional, Moments)
+        kept = self.functional.are_defined(table)
+        question = evolve(
+            self,
+            functional=self.functional.only(kept),
+            logarithms=tuple(itertools.compress(self.logarithms, kept)),
+            compared=tuple(itertools.compress(self.compared, kept)),
+            within=tuple(itertools.compress(self.within, kept)),
+            shown=int(kept.sum()),
+        )
+        return question, tuple(itertools.compress(self.functional.names, ~kept))
 
 
 def group_means(formula: Formula, response: Response) -> Question:

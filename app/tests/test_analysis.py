@@ -165,6 +165,35 @@ def test_what_has_no_error_or_no_promise_has_no_p_value(chain):
     assert np.isnan(found.p_values).any()
 
 
+def test_probabilities_lie_between_0_and_1_as_the_ends_of_their_intervals_do(chain):
+    """Claim: a corrected share below 0 is printed and written as 0; differences keep their sign."""
+    for text, options in (("~ income + sex", {}), ("income ~ sex", {"groups": True})):
+        found = analyse(chain, text, **options)
+        low = evolve(found, estimates=evolve(found.estimates, estimate=found.estimates.estimate - 2))
+        plain = [one["estimate"] for one in low.to_dict()["estimates"]]
+        shares = slice(0, 4 if "~ income" in text else 2)
+        assert plain[shares] == [0] * len(plain[shares]) and all(row[1] == "0.0000" for row in low.rows()[shares])
+        assert all(one < 0 for one in plain[shares.stop :])
+
+
+def test_an_event_that_one_group_rules_out_leaves_the_means_of_all():
+    """Claim: only what divides by 0 is left out, by name."""
+    rule = {"x": {"columns": ["ill", "job"], "impossible": [["yes", "cook"]]}}
+    labels = {"ill": ["no", "yes"], "job": ["none", "cook", "pilot"]}
+    attributes = {name: {"labels": one, "unknown": one[0]} for name, one in labels.items()}
+    domain = Domain.from_dict({"attributes": attributes, "constraints": rule})
+    job = np.arange(900) % 3
+    rows = np.stack([(np.arange(900) % 2) * (job != 1), job], axis=1)
+    structure, terms = Structure(domain, [("ill", "job")]), {"neighbours": "add-remove"}
+    release = dpgm.release(rows, structure, Budget.pure(1), **terms, randomness=SeededRandomness(1))
+    model = dpgm.learn(release, "eb-map").model
+    found = analyse(model, "ill ~ job", groups=True)
+    assert found.names[:3] == ("p(yes): job=none", "p(yes): job=cook", "p(yes): job=pilot") and len(found.names) == 7
+    assert found.names[5:] == ("log ratio: job=pilot / job=none", "log odds ratio: job=pilot / job=none")
+    assert "Not given, as the model has probability 0 for what it divides by: log ratio: job=cook" in str(found)
+    assert found.estimates.estimate[1] == pytest.approx(0, abs=0.05)
+
+
 def test_conditions(chain):
     """Of records with a label; its attribute is not in the formula."""
     whole, part = analyse(chain, "income ~ 1"), analyse(chain, "income ~ 1", given={"sex": "M"})

@@ -26,14 +26,15 @@ itself: with independence between two attributes some influence functions lose t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from attrs import evolve, field, frozen
 
-from dpgm_core._util.arrays import FloatArray
+from dpgm_core._util.arrays import FloatArray, IntArray
+from dpgm_core.domain.resolved_constraints import Derived
 from dpgm_core.errors import InferenceError, OptionError, TooLarge, brief
-from dpgm_core.models.corrections import MAX_CELLS, Grid
+from dpgm_core.models.corrections import MAX_CELLS, Grid, Split
 from dpgm_core.models.effects import Axes, Effects, add_over_axes, code_weights, effect, means_over_axes, subsets
 from dpgm_core.models.functionals import Functional, Regression
 from dpgm_core.models.intervals import checked_level
@@ -201,18 +202,23 @@ def estimate(
     weights = question.weights(question.table)
     apart = effects.table / effects.total - effects.project(grid.mass(question.table)[None])[0]
     apart = effects.spread(apart[None], weights)[0]
-    projected = effects.project(average, weights)
-    corrected = values + average.reshape(len(values), -1) @ apart.reshape(-1)
-    sampling = _covariance(average, question.grid.mass(question.table)) / effects.total
+    projected, splits = effects.project(average, weights), grid.splits(question.table, effects)
+    inside = [(one, one.influence(influence)) for one in splits]
+    found = grid.by_weight(apart) + sum((one.spread(apart, effects.total) for one in splits), np.zeros(()))
+    corrected = values + influence @ found
+    sampling = _covariance(influence, question.table) / effects.total
     if rows is not None:
-        rest = influence - question.grid.by_code(projected)
+        told = [(one, part * one.is_told) for one, part in inside]
+        rest = influence - grid.by_code(projected) - _over_codes(grid, told)
         sampling = sampling + (rest * question.table) @ rest.T / float(np.sum(rows))
-    noise = effects.noise(projected) / effects.total**2
+    by_block = sum((one.along(one.by_block(part), len(grid.shape)) for one, part in inside), np.zeros(()))
+    noise = effects.noise(projected + by_block) + sum(one.noise(part) for one, part in inside)
+    noise = noise / effects.total**2
     structure = _structure_covariance(model, question, average, effects)
     covariance = sampling + noise + structure
     unstable = False
     if isinstance(functional, Regression):
-        counts = grid.condition(question.table + grid.by_weight(apart))
+        counts = question.asked.condition(question.sum_up(question.table + found))
         root = functional.solve(counts, values, _MAX_STEPS)
         errors = np.sqrt(np.diag(covariance))
         # The root may be as far beyond the step as the step was long: then the model is what is far off.
@@ -222,7 +228,7 @@ def estimate(
     unsupported, pairs, missing = _support(question, effects)
     weighed = any(not isinstance(step, NoisyTables) for one in model.learned for step in one.steps)
     return CorrectedEstimates(
-        attributes=question.grid.attributes,
+        attributes=question.asked.attributes,
         names=functional.names,
         estimate=corrected,
         covariance=covariance,
@@ -245,10 +251,16 @@ def estimate(
 
 @frozen(kw_only=True, eq=False)
 class _Question:
-    """A functional with its grid, and the distribution that it is evaluated at: the model's, or that of rows."""
+    """A functional, and the distribution that it is evaluated at: the model's, or that of rows.
+
+    asked: the grid of its attributes, with those of the condition. grid: the one that tables are about, with what
+    determines it in place of a derived column. cells: the cell of the former for each of the latter, where they differ.
+    """
 
     functional: Functional
+    asked: Grid
     grid: Grid
+    cells: IntArray | None
     table: FloatArray
 
     @classmethod
@@ -261,7 +273,11 @@ class _Question:
                 "a release"
             )
         names, fixed = model._read(functional.attributes, given)
-        grid = Grid.of(model.domain, names, fixed, model._merged_codes)
+        asked = grid = model._grid(names, fixed)
+        traced = {name: one for name, one in model._basis.derived.items() if name in asked.attributes}
+        if traced:
+            sources = [traced[name].of if name in traced else name for name in asked.attributes]
+            grid = model._grid(tuple(dict.fromkeys(sources)), {})
         cells = math.prod(grid.shape)
         numbers = cells * len(functional.names)
         if cells > MAX_CELLS or numbers > _MAX_NUMBERS:
@@ -269,32 +285,71 @@ class _Question:
             most = MAX_CELLS if cells > MAX_CELLS else _MAX_NUMBERS
             raise TooLarge(f"this question's attributes have {what}, more than {most:,}; leave some attributes out")
         table = np.asarray(model.marginal(grid.attributes), dtype=np.float64).reshape(-1)
-        if rows is not None:
-            counts = np.asarray(rows, dtype=np.float64).reshape(-1)
-            if fixed or counts.shape != table.shape or not (np.isfinite(counts).all() and (counts >= 0).all()):
-                raise OptionError(f"rows are counted in the {cells:,} cells of the question, without a condition")
-            if not counts.sum() > 0:
-                raise OptionError("there are no rows to analyse")
-            table = counts / counts.sum()
-        return cls(functional=functional, grid=grid, table=table)
+        found = cls(
+            functional=functional,
+            asked=asked,
+            grid=grid,
+            cells=_cells_of(asked, grid, traced) if traced else None,
+            table=table,
+        )
+        if rows is None:
+            return found
+        inside = found.sum_up(table)
+        counts = np.asarray(rows, dtype=np.float64).reshape(-1)
+        if fixed or counts.shape != inside.shape or not (np.isfinite(counts).all() and (counts >= 0).all()):
+            raise OptionError(f"rows are counted in the {len(inside):,} cells of the question, without a condition")
+        if not counts.sum() > 0:
+            raise OptionError("there are no rows to analyse")
+        shares = counts / counts.sum()
+        if found.cells is not None:
+            # Rows lie over what determines their derived columns as the model does.
+            shares = table * np.divide(shares, inside, out=np.zeros_like(shares), where=inside > 0)[found.cells]
+        return evolve(found, table=shares)
+
+    def sum_up(self, table: FloatArray) -> FloatArray:
+        """Return a table over the cells that are asked about, from one over what determines them."""
+        if self.cells is None:
+            return table
+        return np.bincount(self.cells, weights=table, minlength=math.prod(self.asked.shape)).astype(np.float64)
 
     def evaluate(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return values and influence functions, (K,) and (K, cells), at a distribution over all attributes."""
-        if not self.grid.fixed:
+        values, influence = self._evaluate(self.sum_up(table))
+        return values, influence if self.cells is None else influence[:, self.cells]
+
+    def _evaluate(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if not self.asked.fixed:
             return self.functional.evaluate(table)
-        inside = self.grid.condition(table)
+        inside = self.asked.condition(table)
         mass = float(inside.sum())
         if not mass > 0:
             raise InferenceError("what is given has probability 0 under the model")
         values, influence = self.functional.evaluate(inside / mass)
-        shape = self.grid.shape
+        shape = self.asked.shape
         whole = np.zeros((len(values), *shape))
-        whole[(slice(None), *self.grid.where)] = influence.reshape(len(values), *shape[: self.grid.free]) / mass
+        whole[(slice(None), *self.asked.where)] = influence.reshape(len(values), *shape[: self.asked.free]) / mass
         return values, whole.reshape(len(values), -1)
 
     def weights(self, table: FloatArray) -> list[FloatArray]:
         """Return the probabilities of the blocks of each attribute under a table over all codes."""
         return code_weights(self.grid.mass(table))
+
+
+def _cells_of(asked: Grid, grid: Grid, derived: Mapping[str, Derived]) -> IntArray:
+    """Return the cell of the grid that is asked about for each cell of the one that determines it."""
+    codes = np.indices(grid.shape).reshape(len(grid.shape), -1)
+    columns = []
+    for name in asked.attributes:
+        one = derived.get(name)
+        column = codes[grid.attributes.index(name if one is None else one.of)]
+        columns.append(column if one is None else one.code[column])
+    return np.asarray(np.ravel_multi_index(columns, asked.shape))
+
+
+def _over_codes(grid: Grid, parts: Iterable[tuple[Split, FloatArray]]) -> FloatArray:
+    """Return the sum of functions of codes of single attributes over all cells; (K, cells)."""
+    found = sum((one.along(part, len(grid.shape)) for one, part in parts), np.zeros((1,) * (len(grid.shape) + 1)))
+    return np.asarray(np.broadcast_to(found, (len(found), *grid.shape)).reshape(len(found), -1))
 
 
 def _covariance(values: FloatArray, table: FloatArray) -> FloatArray:
@@ -339,6 +394,8 @@ def _support(
             continue  # a perturbed model at which the estimate is undefined judges nothing
         average = question.grid.by_block(influence)
         rest = influence - question.grid.by_code(effects.project(average, question.weights(table)))
+        splits = [(one, one.influence(influence)) for one in question.grid.splits(table, effects) if one.is_measured]
+        rest = rest - _over_codes(question.grid, splits)
         whole = (influence**2) @ table
         shares = np.divide((rest**2) @ table, whole, out=np.zeros(count), where=whole > 0)
         higher = np.flatnonzero((shares > worst) & (shares > _MAX_MEASURED))
@@ -346,7 +403,8 @@ def _support(
         above = np.flatnonzero(shares > _MAX_MEASURED)
         most = _MAX_ORDER if len(higher) else 2
         if len(above):
-            every = _missing(question, effects, influence[above], average[above], table, most)
+            told = [(one, part[above]) for one, part in splits]
+            every = _missing(question, effects, influence[above], average[above], told, table, most)
             found = [{names: float(share[at]) for names, share in every.items()} for at in range(len(above))]
             for at, one in zip(above, found, strict=True):
                 pairs[at] = max([pairs[at], *(share for names, share in one.items() if len(names) == 2)])
@@ -370,7 +428,13 @@ def _models(question: _Question) -> Iterator[FloatArray]:
 
 
 def _missing(
-    question: _Question, effects: Effects, influence: FloatArray, average: FloatArray, table: FloatArray, most: int
+    question: _Question,
+    effects: Effects,
+    influence: FloatArray,
+    average: FloatArray,
+    splits: list[tuple[Split, FloatArray]],
+    table: FloatArray,
+    most: int,
 ) -> dict[Clique, FloatArray]:
     """Return the sets of at most so many attributes whose effects no table tells, with their shares of each influence
     function's variance."""
@@ -385,9 +449,10 @@ def _missing(
         weight = weights[axes].reshape(-1) * (mass.size / weights[axes].size)
         shares[tuple(question.grid.attributes[at] for at in axes)] = (part**2) @ weight / whole
     for at in question.grid.merged:
-        # What is lost by the mean inside the blocks of this attribute alone.
+        # What is lost by the mean inside the blocks of this attribute alone, but for what its own table tells.
         one = evolve(question.grid, merged={at: question.grid.merged[at]})
-        inside = influence - one.by_code(one.by_block(influence))
+        told = [part for part in splits if part[0].at == at]
+        inside = influence - one.by_code(one.by_block(influence)) - _over_codes(one, told)
         shares[question.grid.attributes[at],] = (inside**2) @ table / whole
     return shares
 

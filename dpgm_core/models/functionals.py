@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core.errors import InferenceError, OptionError, listed
@@ -86,9 +86,8 @@ class Moments:
     def evaluate(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the values and their influence functions, by the delta method."""
         means = self.features @ table
-        with np.errstate(divide="ignore", invalid="ignore"):
-            values, derivatives = (np.asarray(one, dtype=np.float64) for one in self.function(means))
-        undefined = ~(np.isfinite(values) & np.isfinite(derivatives).all(axis=1))
+        values, derivatives = self._at(means)
+        undefined = ~_are_finite(values, derivatives)
         if undefined.any():
             named = listed([self.names[at] for at in np.flatnonzero(undefined)], 3)
             raise InferenceError(
@@ -96,6 +95,28 @@ class Moments:
                 "an event that occurs in each"
             )
         return values, derivatives @ (self.features - means[:, None])
+
+    def are_defined(self, table: FloatArray) -> Array:
+        """Return which of the values are defined at a table; (K,)."""
+        return _are_finite(*self._at(self.features @ table))
+
+    def only(self, kept: Array) -> Moments:
+        """Return the same without some of the values. kept: which stay, (K,)."""
+
+        def function(means: FloatArray) -> tuple[FloatArray, FloatArray]:
+            values, derivatives = self._at(means)
+            return values[kept], derivatives[kept]
+
+        return evolve(self, names=tuple(np.array(self.names)[kept].tolist()), function=function)
+
+    def _at(self, means: FloatArray) -> tuple[FloatArray, FloatArray]:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values, derivatives = self.function(means)
+        return np.asarray(values, dtype=np.float64), np.asarray(derivatives, dtype=np.float64)
+
+
+def _are_finite(values: FloatArray, derivatives: FloatArray) -> Array:
+    return np.asarray(np.isfinite(values) & np.isfinite(derivatives).all(axis=1))
 
 
 # --- Regressions ----------------------------------------------------------------------------------

@@ -67,6 +67,12 @@ class MergedAttribute:
         shape = [-1 if at == axis else 1 for at in range(table.ndim)]
         return table.take(self.codes, axis=axis) * self.weights.reshape(shape)
 
+    def sum_up(self, table: FloatArray, axis: int) -> FloatArray:
+        """Sum an axis of codes by block."""
+        order = np.argsort(self.codes, kind="stable")
+        starts = np.searchsorted(self.codes[order], np.arange(self.blocks))
+        return np.asarray(np.add.reduceat(table.take(order, axis=axis), starts, axis=axis))
+
     @cached_property
     def blocks(self) -> int:
         """The number of blocks."""

@@ -589,9 +589,10 @@ class Model(Learned):
         and the answer itself, which may lie at an end. Where `standing` is "measured" they contain the truth with
         probability `level`.
 
-        Where no table tells an attribute by itself (tied cliques, rounds, normalised contributions) they come from
-        replicates: see `interval_of`. A replicate in which `given` has probability 0 counts as 0 or 1, whichever is
-        farther from the estimate. Raises OptionError where these are needed and missing.
+        Where no table tells an attribute by itself (tied cliques, rounds, normalised contributions, derived columns),
+        or tables have over 65,536 effects, they come from replicates: see `interval_of`. A replicate in which `given`
+        has probability 0 counts as 0 or 1, whichever is farther from the estimate. Raises OptionError where these are
+        needed and missing.
         """
         level = checked_level(level)
         names, fixed = self._read(attributes, given or {})
@@ -613,7 +614,7 @@ class Model(Learned):
         return evolve(result, standing=standing, names=names, labels=labels, flaws=flaws)
 
     def needs_replicates(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> bool:
-        """Return whether `intervals` of this answer take replicates, as no table tells each attribute by itself."""
+        """Return whether `intervals` of this answer take replicates, as they state."""
         names, fixed = self._read(attributes, given or {})
         return effects_of_each(self._grid(names, fixed), self.learned) is None
 

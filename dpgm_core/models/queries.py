@@ -11,6 +11,7 @@ from attrs import frozen
 
 from dpgm_core.domain.constraints import Ordered
 from dpgm_core.domain.domain import Domain
+from dpgm_core.domain.resolved_constraints import Derived
 from dpgm_core.errors import DomainError, StructureError, did_you_mean
 from dpgm_core.models.within_bins import bin_distribution
 from dpgm_core.privacy.contrasts import has_all_contrasts
@@ -126,7 +127,8 @@ class Basis:
     """What the releases behind a model measured.
 
     domain: the model's. structures: those of its releases; without any, nothing was measured and nothing is unknown.
-    contrasts: those among them whose cliques were measured only by their products.
+    contrasts: those among them whose cliques were measured only by their products. derived: the columns that no release
+    measured, but one that determines them.
     """
 
     def __init__(self, domain: Domain, structures: Iterable[Structure], contrasts: Collection[Structure] = ()) -> None:
@@ -135,9 +137,10 @@ class Basis:
         nowhere = set.intersection(*unseen) if unseen else set()
         self.unmeasured = tuple(name for name in domain.names if name in nowhere)
         # A column derived from a measured one is known like that one, although no table contains it.
-        sources = {one.column: one.of for one in domain.derived(set(domain.names) - nowhere)}
-        self._told = {name: of for name in sources if (of := _teller(name, sources)) not in nowhere}
-        self.unmeasured = tuple(name for name in self.unmeasured if name not in self._told)
+        sources = {one.column: one for one in domain.derived(set(domain.names) - nowhere)}
+        traced = {name: _trace(one, sources) for name, one in sources.items()}
+        self.derived = {name: one for name, one in traced.items() if one.of not in nowhere}
+        self.unmeasured = tuple(name for name in self.unmeasured if name not in self.derived)
         self._known = bool(different)
         self._single = {one.name for one in domain if one.size == 1}
         # A table that cliques share is their sum: it determines none of them without the assumption that ties them.
@@ -154,7 +157,7 @@ class Basis:
 
     def standing(self, names: Iterable[str]) -> str:
         """Return the basis of an answer about these attributes together, evidence included."""
-        queried = frozenset(self._told.get(name, name) for name in names) - self._single
+        queried = frozenset(self.derived[name].of if name in self.derived else name for name in names) - self._single
         if not self._known or not queried:
             return BY_DEFINITION
         if not queried.isdisjoint(self.unmeasured):
@@ -163,10 +166,12 @@ class Basis:
         return MEASURED if any(queried <= clique for clique in around) else BY_STRUCTURE
 
 
-def _teller(name: str, sources: Mapping[str, str]) -> str:
-    while name in sources:
-        name = sources[name]
-    return name
+def _trace(one: Derived, sources: Mapping[str, Derived]) -> Derived:
+    """Return a derived column in terms of one that is not derived."""
+    while one.of in sources:
+        before = sources[one.of]
+        one = Derived(column=one.column, of=before.of, code=one.code[before.code])
+    return one
 
 
 def _refuse_latent(names: Iterable[str], latent: Collection[str]) -> None:

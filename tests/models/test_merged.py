@@ -254,21 +254,26 @@ def test_learned_and_bootstrapped_in_the_domain_of_the_session():
     assert strapped.intervals(["a", "c"], given={"b": 0}).widened
 
 
-def test_intervals_hold_the_split_of_a_block():
-    """Noise and sampling of the one-way table that splits it: without that table's counts a merged code in a pair
-    would be as sure as its block; codes of their own are as they were."""
+def test_an_unknown_split_of_a_block_is_taken_to_be_on_one_code():
+    """Claim: without a one-way table, or with one too noisy to tell codes apart, the interval of a merged code holds
+    that all of its block may be on one of its codes; codes of their own are as they were."""
     model = learn(session(), learner="eb-map", randomness=SeededRandomness(1)).model
-    level = model._merged_codes.of["a"]
-    found = model.intervals(("a", "b"))
-    bare = evolve(model._merged_codes, of={**model._merged_codes.of, "a": evolve(level, counts=None)})
-    model._answer_from(model._distribution.base, bare)
-    less = model.intervals(("a", "b"))
-    np.testing.assert_array_equal(found.estimate, less.estimate)
-    np.testing.assert_allclose(found.standard_error[level.is_alone], less.standard_error[level.is_alone])
-    shares, total = model.marginal("a"), model.releases[0].total
-    blocks = np.bincount(level.codes, weights=shares)[level.codes]
-    sizes = np.bincount(level.codes)[level.codes]
-    spread = (1 - 1 / sizes) * (level.variance + total * shares) / (total * blocks * level.weights) ** 2
-    apart = found.standard_error**2 - less.standard_error**2
-    expected = found.estimate**2 * np.minimum(spread, 0.25 / level.weights**2)[:, None]
-    np.testing.assert_allclose(apart[~level.is_alone], expected[~level.is_alone])
+    level, base = model._merged_codes.of["a"], model._distribution.base
+    found, blocks, total = model.intervals(("a", "b")), model.coarse.marginal(("a", "b")), model.releases[0].total
+    effects = model._grid(("a", "b"), {}).effects(model.learned)
+    unknown = []
+    for one in (evolve(level, counts=None), evolve(level, variance=1e12)):
+        model._answer_from(base, evolve(model._merged_codes, of={**model._merged_codes.of, "a": one}))
+        unknown.append(model.intervals(("a", "b")))
+    for field in ("low", "high", "standard_error"):
+        np.testing.assert_array_equal(getattr(unknown[0], field), getattr(unknown[1], field))
+    np.testing.assert_allclose(found.standard_error[level.is_alone], unknown[0].standard_error[level.is_alone])
+    influence = np.eye(blocks.size) - blocks.reshape(-1, 1)
+    noise = np.diag(effects.noise(influence.reshape(-1, *blocks.shape))).reshape(blocks.shape)[level.codes] / total**2
+    sizes, shares = np.bincount(level.codes)[level.codes], model.marginal("a")
+    masses = np.bincount(level.codes, weights=shares)[level.codes]
+    most = (total * masses) ** 2 + effects.variances[0,]
+    answer = found.estimate
+    expected = answer * (1 - answer) / total + level.weights[:, None] ** 2 * noise
+    expected += (answer / shares[:, None]) ** 2 * ((1 - 1 / sizes) * most / sizes / total**2)[:, None]
+    np.testing.assert_allclose(unknown[0].standard_error ** 2, expected)

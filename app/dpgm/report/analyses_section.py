@@ -34,8 +34,8 @@ def analyses_section(material: Material) -> list[object]:
         return []
     intro = paragraph(
         f"These formulas were stated before the release, so that tables were measured for them. Intervals of "
-        f"{100 * material.level:g} % include noise, that records are a sample, and the learner's bias; p-values are "
-        "not adjusted for their number."
+        f"{100 * material.level:g} % include noise and that records are a sample; the learner's bias is corrected. "
+        "P-values are not adjusted for their number."
     )
     return [intro, *(_answered(material, text) for text in texts[:_MAX_ANALYSES])]
 
