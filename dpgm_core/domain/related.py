@@ -106,6 +106,23 @@ class Related:
         """What names of copies of child columns begin with: `first.`, then nothing, then `previous.`, up to r."""
         return (FIRST, "", PREVIOUS)[: self.max_children]
 
+    @property
+    def stated(self) -> tuple[Constraint, ...]:
+        """The constraints that the owner stated: of the roots, of the children and of both; `pair` has their copies."""
+        return (*self.root.constraints, *self.children.constraints, *self.constraints)
+
+    def check(self, domain: Domain) -> None:
+        """Refuse, with DomainError, a domain that is not of these tables; root columns may have other labels or bins.
+
+        These are found privately, or merged by a selector.
+        """
+        for one in domain:
+            if one.name not in self.pair or (one.name not in self.root and one != self.pair[one.name]):
+                raise DomainError(
+                    f"attribute {one.name!r} is not one of the two related tables as they are stated; use the domain "
+                    "that their statement gives, Related.pair"
+                )
+
     def __repr__(self) -> str:
         return brief(
             "Related", f"{len(self.root)} root columns", f"{len(self.children)} child columns", self.describe()
