@@ -68,7 +68,7 @@ def test_a_report_of_nothing_is_not_ok():
 
 
 @pytest.mark.parametrize(
-    "kind", ["mechanism", "inference", "collective", "learner", "selector", "source", "curator", "ledger"]
+    "kind", ["mechanism", "inference", "collective", "learner", "selector", "source", "curator", "ledger", "related"]
 )
 def test_every_check_says_what_it_claims(kind):
     """Names are unique; claims are sentences, and so are limits beyond those of every check (docs/conformance.md)."""
