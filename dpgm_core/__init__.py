@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dpgm_core.curator.replay import ReplayCurator
     from dpgm_core.domain.attribute import Attribute
     from dpgm_core.domain.domain import Domain
+    from dpgm_core.domain.related import Related
     from dpgm_core.errors import (
         BudgetError,
         DataError,
@@ -82,6 +83,7 @@ _LAZY = {
     "curator.replay": ["ReplayCurator"],
     "domain.attribute": ["Attribute"],
     "domain.domain": ["Domain"],
+    "domain.related": ["Related"],
     "errors": [
         "BudgetError",
         "DataError",
@@ -191,6 +193,7 @@ __all__ = [
     "Randomness",
     "Refitter",
     "Registry",
+    "Related",
     "ReplayCurator",
     "Round",
     "Rounds",

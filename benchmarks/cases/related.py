@@ -73,7 +73,9 @@ def _dirichlet(world: np.random.Generator, shape: tuple[int, ...], spread: float
     return world.dirichlet(np.full(shape[-1], spread), shape[:-1])
 
 
-def _roots_from(kinds: IntArray, rng: np.random.Generator, world: np.random.Generator, spread: float) -> dict[str, IntArray]:
+def _roots_from(
+    kinds: IntArray, rng: np.random.Generator, world: np.random.Generator, spread: float
+) -> dict[str, IntArray]:
     """Return root columns that depend on a hidden kind, half as much as their tables do."""
     found = {}
     for name, size in _ROOT.items():
@@ -83,7 +85,9 @@ def _roots_from(kinds: IntArray, rng: np.random.Generator, world: np.random.Gene
 
 
 def _visits(count: int, rng: np.random.Generator, world: np.random.Generator) -> Roots:
-    sizes = np.array([[0.1, 0.45, 0.25, 0.1, 0.05, 0.05], [0.05, 0.2, 0.25, 0.3, 0.1, 0.1], [0, 0.05, 0.1, 0.2, 0.25, 0.4]])
+    sizes = np.array(
+        [[0.1, 0.45, 0.25, 0.1, 0.05, 0.05], [0.05, 0.2, 0.25, 0.3, 0.1, 0.1], [0, 0.05, 0.1, 0.2, 0.25, 0.4]]
+    )
     kinds = rng.choice(3, count, p=[0.5, 0.3, 0.2])
     roots = _roots_from(kinds, rng, world, 0.6)
     size = _draw(sizes, kinds, rng)
@@ -114,9 +118,7 @@ def _episodes(count: int, rng: np.random.Generator, world: np.random.Generator) 
             drawn = _draw(table, np.arange(len(here)), rng)
             children[name][at] = np.where(stays, children[name][at - 1], drawn)
         follows = rng.random(len(here)) < 0.5
-        children["status"][at] = np.where(
-            follows, _draw(linked, children["age"][at], rng), children["status"][at]
-        )
+        children["status"][at] = np.where(follows, _draw(linked, children["age"][at], rng), children["status"][at])
     return Roots(root=_ROOT, child=_CHILD, roots=roots, size=size, children=children)
 
 
@@ -127,7 +129,9 @@ def _couples(count: int, rng: np.random.Generator, world: np.random.Generator) -
     roots = _roots_from(kinds, rng, world, 0.8)
     offspring = 1 + rng.binomial(3, 0.35, count)
     others = 1 + rng.binomial(2, 0.3, count)
-    size = np.choose(kinds, [np.ones(count, np.int64), np.full(count, 2), 2 + offspring, 1 + others]).clip(1, MAX_CHILDREN)
+    size = np.choose(kinds, [np.ones(count, np.int64), np.full(count, 2), 2 + offspring, 1 + others]).clip(
+        1, MAX_CHILDREN
+    )
     years = np.where(kinds == 2, rng.normal(42, 8, count), rng.normal(np.choose(kinds, [58, 56, 42, 45]), 16))
     years = years.clip(18, 95) + 2.0 * roots["own"]
     schooling = _dirichlet(world, (_ROOT["income"], _CHILD["edu"]), 1.5)
@@ -151,7 +155,9 @@ def _couples(count: int, rng: np.random.Generator, world: np.random.Generator) -
             near = ages[at - 1] - rng.gamma(2.0, 1.5, len(here))
             born = ages[head] - rng.normal(30, 5, len(here)).clip(17, 45)
             next_kid = np.where(kid & (place > 2), near, born)
-            drawn = np.where(partner, ages[head] + rng.normal(-1, 4, len(here)), rng.normal(40, 20, len(here)).clip(18, 90))
+            drawn = np.where(
+                partner, ages[head] + rng.normal(-1, 4, len(here)), rng.normal(40, 20, len(here)).clip(18, 90)
+            )
             ages[at] = np.where(kid | young, next_kid, drawn)
             ages[at] = np.where(partner, ages[at].clip(18, 95), ages[at].clip(0, 95))
             other = (rng.random(len(here)) < 0.03) ^ (children["sex"][head] == 0)
