@@ -13,7 +13,15 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from dpgm_core._util.html import Html, card, first
-from dpgm_core.domain.attribute_tables import MATCHING, MAX_SIZE, MISSING, VALUES, attribute_fields, special_codes
+from dpgm_core.domain.attribute_tables import (
+    ABSENT,
+    MATCHING,
+    MAX_SIZE,
+    MISSING,
+    VALUES,
+    attribute_fields,
+    special_codes,
+)
 from dpgm_core.domain.bins import OTHER, PrivateBins, PrivateLabels, bin_edge, check_edges, check_written, grid_edges
 from dpgm_core.domain.labels import EXACT, Matching, bin_labels, check_apart, find_alike, merge_labels, place_of
 from dpgm_core.domain.values import PLAIN, Cut, Values, parse_number
@@ -468,6 +476,9 @@ def _plain_table(one: Attribute) -> dict[str, Any]:
     labels, null, private = one.labels, one.labels[one.null], one.private
     plain = {key: getattr(one.values, part) for key, part in VALUES.items()}
     plain = {key: value for key, value in plain.items() if value != getattr(PLAIN, VALUES[key])}
+    bins = one.edges is not None and private is None
+    if bins and labels[-1] == ABSENT and len(labels) - 1 not in (one.unknown, one.null):
+        labels, plain[ABSENT] = labels[:-1], True
     own = one.unknown == one.null == len(labels) - 1 and labels[-1] == MISSING  # what needs no setting
     if isinstance(private, PrivateLabels):
         plain["labels"] = {"private": True, "keep": private.keep, "share": str(private.share)}

@@ -25,7 +25,7 @@ from dpgm_core.domain.labels import Matching, bin_labels
 from dpgm_core.domain.values import Values
 from dpgm_core.errors import DomainError, did_you_mean
 
-__all__ = ["FORM", "KEYS", "MATCHING", "MAX_SIZE", "MISSING", "VALUES", "attribute_fields", "special_codes"]
+__all__ = ["ABSENT", "FORM", "KEYS", "MATCHING", "MAX_SIZE", "MISSING", "VALUES", "attribute_fields", "special_codes"]
 
 T = TypeVar("T")
 
@@ -33,6 +33,8 @@ T = TypeVar("T")
 MAX_SIZE = 2**22
 #: The label of values that are null or unknown, where the domain names none.
 MISSING = "missing"
+#: The label of what does not exist, such as a child of a root that has none; `absent = true` adds it to bins.
+ABSENT = "absent"
 
 #: Settings that are parts of `Values`, and what these are called there.
 VALUES = {"type": "kind", "format": "format", "decimals": "decimals", "scale": "scale", "shape": "shape"}
@@ -41,7 +43,7 @@ MATCHING = ("case", "blanks", "numbers", "thousands", "decimal")
 #: What says which labels there are.
 FORM = ("labels", "bins", "size", "min", "max", "cap", "coded")
 #: What a table may hold.
-KEYS = (*FORM, *VALUES, *MATCHING, "null_values", "unknown", "missing", "null", "todo")
+KEYS = (*FORM, *VALUES, *MATCHING, "null_values", "unknown", "missing", "null", ABSENT, "todo")
 
 _SINGLE = 200  # whole numbers and days get a bin each up to here, if nobody says how many
 _BINS = 32
@@ -78,6 +80,10 @@ def attribute_fields(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
             raise DomainError(f"{where}: coded must be true or false, got {plain['coded']!r}")
         more = {"coded": plain.get("coded", False)}
     every, unknown, null = _special(where, labels, plain)
+    if ABSENT in plain:
+        if plain[ABSENT] is not True or "edges" not in more:
+            raise DomainError(f"{where}: absent must be true, and goes with bins; others list the label {ABSENT!r}")
+        every += (ABSENT,)
     return fields | more | {"labels": every, "unknown": unknown, "null": null}
 
 

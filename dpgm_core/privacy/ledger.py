@@ -52,6 +52,7 @@ from typing import Any
 
 from dpgm_core._util.exact_numbers import Amount, amount, decimal_text, whole
 from dpgm_core._util.html import Html, card, first
+from dpgm_core.domain.related import Related
 from dpgm_core.errors import BudgetError, DpgmError, ModelFileError, brief, clipped
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger_file import (
@@ -131,6 +132,7 @@ class Ledger:
         unit: str | None = None,
         person: str | None = None,
         rows_per_person: int = 1,
+        related: Related | None = None,
         conversion_delta: Amount | None = None,
         account: LedgerAccount | None = None,
         other: Budget | None = None,
@@ -143,6 +145,8 @@ class Ledger:
             The file.
         name, budget, neighbours, unit, person, rows_per_person
             The terms; see `LedgerTerms`. unit: by default a person if there is a person key, else a record.
+        related : Related, optional
+            The statement about two related tables, in the place of a person key.
         conversion_delta : int, float, str, Decimal or Fraction, optional
             Half the budget's delta by default.
         account : {"concentrated", "gaussian"}, optional
@@ -170,12 +174,14 @@ class Ledger:
                 mu_squared = (curve.gdp_within() if curve.kind == "approx" else curve).mu_squared
         elif stated is None and budget.kind == "approx":
             stated = budget.delta / 2
+        if related is not None and person is not None:
+            raise BudgetError("a ledger has one unit: give person or related, not both")
         terms = LedgerTerms(
             name=name,
             budget=budget,
             neighbours=Neighbours.of(neighbours),
-            unit=unit or default_unit(person),
-            person=person,
+            unit=unit or default_unit(person, related),
+            person=person if related is None else related.describe(),
             rows_per_person=rows_per_person,
             conversion_delta=stated,
             identity=new_identity(),
@@ -246,7 +252,7 @@ class Ledger:
         pairs = {
             "neighbours": (self.terms.neighbours.value, terms.neighbours.value),
             "unit": (self.terms.unit, terms.protected),
-            "person": (self.terms.person, terms.person),
+            "person": (self.terms.person, terms.key),
             "rows_per_person": (self.terms.rows_per_person, terms.rows_per_person),
         }
         for what, (fixed, stated) in pairs.items():

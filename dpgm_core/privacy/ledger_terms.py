@@ -60,7 +60,7 @@ class LedgerTerms:
     neighbours : Neighbours
         The neighbouring relation of all releases.
     unit, person, rows_per_person
-        The protected unit, as in `Terms`.
+        The protected unit, as in `Terms`. person: of two related tables what `Terms.key` says of their keys.
     conversion_delta : Fraction or None
         For (epsilon, delta) under the concentrated account only: the delta at which zCDP charges are converted.
     identity : str, optional

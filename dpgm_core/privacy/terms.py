@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from attrs import evolve, field, frozen
 
 from dpgm_core._util.exact_numbers import whole
+from dpgm_core.domain.related import Related
 from dpgm_core.errors import BudgetError, OptionError
 from dpgm_core.privacy.budget import Budget, BudgetKind
 from dpgm_core.privacy.sensitivity import ClippedScore, Contributions, Neighbours, Sensitivity
@@ -53,12 +54,14 @@ _MAX_NAMES = 20
 TotalPolicy: TypeAlias = Literal["estimated", "public", "declared"]
 
 
-def default_unit(person: str | None) -> str:
-    """Return what is protected by default: a person if there is a person key, else a record.
+def default_unit(person: str | None, related: Related | None = None) -> str:
+    """Return what is protected by default: a root with its children, a person if there is a person key, else a record.
 
     >>> default_unit(None)
     'one record'
     """
+    if related is not None:
+        return "one root with all its children"
     return "one record" if person is None else "one person"
 
 
@@ -145,6 +148,9 @@ class Terms:
     total : {"estimated", "public"} or float
         The number of records N: estimated from the noisy tables, published exactly, or a number that the owner declares
         as public.
+    related : Related, optional
+        The statement about two tables, if records are roots with their children: each root is one record, and the unit
+        is a key with all that has it in both tables.
     validated : bool
         Whether the owner has compared the records with the domain before, which the guarantee then says. Not part of
         comparisons or of files of terms; a release keeps it in its provenance.
@@ -152,7 +158,7 @@ class Terms:
     Raises
     ------
     BudgetError, OptionError
-        For terms that do not go together: rows without a person key, a public total with weights.
+        For terms that do not go together: rows without a person key, a public total with weights or of two tables.
 
     Notes
     -----
@@ -171,6 +177,7 @@ class Terms:
     rows_per_person: int = 1
     contributions: Contributions | None = None
     total: float | str = field(default="estimated", validator=_total)
+    related: Related | None = None
     validated: bool = field(default=False, eq=False, validator=_flag)
 
     def __attrs_post_init__(self) -> None:
@@ -187,6 +194,26 @@ class Terms:
                     "weighted tables do not sum to the number of records, so no public total fits them; leave "
                     "total = 'estimated', or leave contributions out"
                 )
+        if self.related is not None:
+            self._check_related()
+
+    def _check_related(self) -> None:
+        """Refuse what two related tables do not go with."""
+        if not isinstance(self.related, Related):
+            raise OptionError(f"related must be Related, got {type(self.related).__name__}")
+        if self.person is not None:
+            raise BudgetError(
+                "two related tables have a key of their own, and each root is one record; leave person out"
+            )
+        if self.contributions is not None:
+            raise BudgetError(
+                "each root of two related tables is one record, which counts as 1; leave contributions out"
+            )
+        if self.total == "public":
+            raise BudgetError(
+                "total = 'public' of two related tables publishes the number of their keys; leave it 'estimated', or "
+                "declare a number that is public knowledge"
+            )
 
     @classmethod
     def of(cls, terms: Terms | None, neighbours: Neighbours | str | None) -> Terms:
@@ -213,8 +240,14 @@ class Terms:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Terms:
         """Return the terms that `to_dict` wrote."""
-        weighted = plain.get("contributions")
-        return cls(**{**plain, "contributions": None if weighted is None else Contributions.parse(weighted)})
+        weighted, related = plain.get("contributions"), plain.get("related")
+        return cls(
+            **{
+                **plain,
+                "contributions": None if weighted is None else Contributions.parse(weighted),
+                "related": None if related is None else Related.from_dict(related),
+            }
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, which `from_dict` reads back."""
@@ -225,12 +258,24 @@ class Terms:
             "rows_per_person": self.rows_per_person,
             "contributions": None if self.contributions is None else self.contributions.to_dict(),
             "total": self.total,
+            **({} if self.related is None else {"related": self.related.to_dict()}),
         }
 
     @property
     def protected(self) -> str:
         """The protected unit, in words."""
-        return self.unit or default_unit(self.person)
+        return self.unit or default_unit(self.person, self.related)
+
+    @property
+    def key(self) -> str | None:
+        """The person key, or how the keys of two related tables count, as a ledger has it; None where rows have none.
+
+        Examples
+        --------
+        >>> Terms(neighbours="add-remove", person="id").key
+        'id'
+        """
+        return self.person if self.related is None else self.related.describe()
 
     @property
     def total_policy(self) -> TotalPolicy:
@@ -250,7 +295,8 @@ class Terms:
 
         With a person key a changed person can lose the key, and rows without it count together as one person.
         """
-        return self.neighbours is Neighbours.REPLACE_ONE and self.rows_per_person == 1 and self.person is None
+        alone = self.rows_per_person == 1 and self.key is None
+        return self.neighbours is Neighbours.REPLACE_ONE and alone
 
     @property
     def condition(self) -> str | None:
@@ -295,12 +341,14 @@ class Terms:
 
     def with_default_unit(self, unit: str | None = None) -> Terms:
         """Return the same terms with the unit in words: their own, else `unit`, else a record or a person."""
-        return evolve(self, unit=self.unit or unit or default_unit(self.person))
+        return evolve(self, unit=self.unit or unit or self.protected)
 
     def check(self, structure: Structure) -> None:
         """Refuse, before any record is read, a structure that these terms do not fit."""
         if self.contributions is not None:
             self.contributions.check(structure, self.rows_per_person)
+        if self.related is not None:
+            self.related.check(structure.domain)
 
     def sensitivity(
         self, structure: Structure, clip: ClippedScore | None = None, *, contrasts: bool = False
@@ -426,11 +474,20 @@ class Terms:
         'The structure was chosen privately, within the stated budget'
         """
         rows = f", counted with at most {self.rows_per_person} rows" if self.rows_per_person > 1 else ""
+        rows += "" if self.related is None else self._related_rows(self.related)
         weighted = "" if self.contributions is None else " " + self.contributions.describe().strip()
         return (
             f"{self.neighbours.value} neighbours; the protected unit is {self.protected}{rows}. "
             f"{_ASSUMED[structure].format(domain=domain)}{weighted}"
         )
+
+    def _related_rows(self, related: Related) -> str:
+        """How two tables count, and what that means for one child."""
+        child = "the same"
+        if self.neighbours is Neighbours.ADD_REMOVE:  # it is taken out, and put in with another child
+            kinds: tuple[BudgetKind, ...] = (*_UNITS, _STEPWISE)
+            child = f"at most {_either([grow_text(kind, change_factor(kind, 1, 1)) for kind in kinds])}"
+        return f", counted as one record with {related.describe()}. For a change of one child inside it the loss is {child}"
 
 
 def charge_conditions(terms: Terms, *, unsafe: str | None, private: bool) -> tuple[str, ...]:

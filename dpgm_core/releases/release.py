@@ -432,7 +432,9 @@ def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
     """
     found_before = discoveries(releases)
     bins = [one.name for release in releases if release.session is not None for one in release.session.bins]
-    rules = [rule.name for release in releases for rule in release.structure.domain.constraints]
+    related = releases[0].terms.related
+    stated = [one.structure.domain.constraints for one in releases] if related is None else [related.stated]
+    rules = [rule.name for constraints in stated for rule in constraints]
     domain = public_domain(labels=[name for one in found_before for name in one.names], bins=bins, constraints=rules)
     text = f"Differential privacy with {cost} under {releases[0].terms.sentence(_origin(releases), domain)} "
     if cost.kind == "gdp":
@@ -525,7 +527,7 @@ def check_alike(releases: Sequence[NoisyTables]) -> None:
             raise BudgetError(
                 "releases that protect different units do not add up to one guarantee: "
                 + ", and ".join(
-                    f"{one.unit}, {one.rows_per_person} row(s) by {one.terms.person!r}" for one in (first, other)
+                    f"{one.unit}, {one.rows_per_person} row(s) by {one.terms.key!r}" for one in (first, other)
                 )
             )
 

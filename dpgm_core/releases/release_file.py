@@ -20,7 +20,7 @@ from dpgm_core.components.options import converter
 from dpgm_core.components.registry import Registry
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import BudgetError, DpgmError, ModelFileError, OptionError, StructureError
+from dpgm_core.errors import BudgetError, DomainError, DpgmError, ModelFileError, OptionError, StructureError
 from dpgm_core.privacy.accounting import MAX_ROUNDS, compose, sampling_probability
 from dpgm_core.privacy.bins import check_single_rows
 from dpgm_core.privacy.budget import Budget
@@ -484,6 +484,7 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         numbers = archive.array(values, whole("the count of its numbers", document["numbers"], least=0), (np.int64,))
         session = _read_session(document, _read_terms(document["terms"]), numbers, registry)
         assert session.session is not None
+        _check_related(session.terms, session.session.workload.domain)
         return evolve(
             session,
             modelled=_read_modelled(document.get("modelled"), session.structure),
@@ -491,6 +492,7 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         )
     structure = read_structure(document)
     terms = _read_terms(document["terms"])
+    _check_related(terms, structure.domain)
     contrasts = _read_contrasts(document, structure, terms)
     if contrasts and document["schema"] < CONTRASTS_SCHEMA:
         raise ModelFileError(f"{archive.path}: contrasts are of schema {CONTRASTS_SCHEMA}, not {document['schema']}")
@@ -614,9 +616,17 @@ def read_structure(document: Mapping[str, Any]) -> Structure:
 
 def _read_terms(plain: Any) -> Terms:
     keys = {"neighbours", "unit", "person", "rows_per_person", "contributions", "total"}
-    if not isinstance(plain, dict) or set(plain) != keys or not isinstance(plain["unit"], str):
+    # Of two related tables they state these too; a dpgm that does not know them refuses the file here.
+    if not isinstance(plain, dict) or set(plain) - {"related"} != keys or not isinstance(plain["unit"], str):
         raise ModelFileError(f"its terms must state {', '.join(sorted(keys))}")
     return Terms.from_dict(plain)
+
+
+def _check_related(terms: Terms, domain: Domain) -> None:
+    """Refuse a domain that is not of the two tables that the terms state."""
+    if terms.related is not None:
+        with _refused(_EDITED, DomainError):
+            terms.related.check(domain)
 
 
 def _from_schema_1(document: Mapping[str, Any]) -> dict[str, Any]:
