@@ -240,10 +240,8 @@ def distances(truth: Roots, other: Roots) -> dict[str, float]:
     """
     ours, theirs = _tables(truth), _tables(other)
     found: dict[str, list[float]] = {}
-    for (kind, *_), table in ours.items():
-        found.setdefault(kind, [])
     for key, table in ours.items():
-        found[key[0]].append(0.5 * float(np.abs(table - theirs[key]).sum()))
+        found.setdefault(key[0], []).append(0.5 * float(np.abs(table - theirs[key]).sum()))
     return {kind: float(np.mean(values)) for kind, values in found.items()}
 
 

@@ -48,9 +48,6 @@ __all__ = [
 #: Cells of a table for all rows handled at once, and for a single row.
 _CELLS_AT_ONCE, _MAX_ROW_CELLS = 2**21, 2**27
 
-#: Whose multiples are spread over [0, 1) most evenly.
-_GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
-
 #: Prefix of the names of row states among attributes, which cannot have such names.
 _STATE = "\ud800"
 
@@ -75,15 +72,12 @@ class Conditional:
         rows: int,
         generator: np.random.Generator,
         weighed: Sequence[tuple[str, FloatArray, IntArray]] = (),
-        *,
-        even: bool = False,
     ) -> tuple[dict[str, Array], Array]:
         """All codes of rows, and which rows could be filled: what is given of the others has probability 0.
 
         codes: of every attribute of the domain, (rows,) each, -1 where it is missing. weighed: what else bears on a
         missing attribute, row by row: its name, log-weights of its codes in some states, and the state of each row; not
-        of merged codes. even: each row has its distribution, but rows are not independent: their tables have smaller
-        errors. Raises TooLarge.
+        of merged codes. Raises TooLarge.
         """
         blocks, possible = self._blocks(codes, rows)
         for clique, table in self._tables:
@@ -100,7 +94,7 @@ class Conditional:
                     inside.append(((f"{_STATE}{number}", name), table))
                     here[f"{_STATE}{number}"] = state[at]
             near = {name: self._near[name].intersection(names) for name in names}
-            drawn, sure = _part(names, near, inside, here, generator, even=even)
+            drawn, sure = _part(names, near, inside, here, generator)
             for name, column in drawn.items():
                 blocks[name][at] = column
             possible[at] &= sure
@@ -189,8 +183,6 @@ def _part(
     tables: Sequence[tuple[Clique, FloatArray]],
     codes: Mapping[str, Array],
     generator: np.random.Generator,
-    *,
-    even: bool,
 ) -> tuple[dict[str, Array], Array]:
     """Draw one connected part of what rows lack; and which of them have a code for it at all.
 
@@ -220,8 +212,7 @@ def _part(
         possible[here] = sure[state[here] - low] if len(sure) > 1 else sure[0]
         at = here[possible[here]]
         for name, others, weights in reversed(products):
-            known = [drawn[other][at] for other in others]
-            drawn[name][at] = _picked(weights, state[at] - low, known, generator, even=even)
+            drawn[name][at] = _picked(weights, state[at] - low, [drawn[other][at] for other in others], generator)
     return drawn, possible
 
 
@@ -281,33 +272,20 @@ def _aligned(names: Clique, table: FloatArray, onto: Clique) -> FloatArray:
     return moved.reshape([moved.shape[0], *(next(shape) if name in names else 1 for name in onto)])
 
 
-def _picked(
-    weights: FloatArray, local: IntArray, others: Sequence[Array], generator: np.random.Generator, *, even: bool
-) -> IntArray:
+def _picked(weights: FloatArray, local: IntArray, others: Sequence[Array], generator: np.random.Generator) -> IntArray:
     """A code for each row, from weights (rows or 1, others, codes) at its place."""
     upto = np.cumsum(weights, axis=-1)
     flat = upto.reshape(-1, upto.shape[-1])
     place = local if upto.shape[0] > 1 else np.zeros_like(local)
     for size, column in zip(upto.shape[1:-1], others, strict=True):
         place = place * size + (column if size > 1 else 0)
-    return _chosen(flat, place, generator, even=even)
+    return _chosen(flat, place, generator)
 
 
-def _chosen(
-    upto: FloatArray, place: IntArray, generator: np.random.Generator, *, even: bool = False
-) -> IntArray:
-    """Codes by inverting a distribution function for each: a row of cumulated weights, not all of which are 0.
-
-    even: rows of equal and of near states share the points of a sequence of low discrepancy with a random start, so
-    that each point is uniform and together they are nearly as even as can be. Source: Weyl (1916), by the golden ratio.
-    """
-    points = generator.random(1 if even else len(place))
-    if even:
-        order = np.argsort(place, kind="stable")
-        points = np.repeat(points, len(place))
-        points[order] = (points + _GOLDEN_RATIO * np.arange(len(place))) % 1.0
+def _chosen(upto: FloatArray, place: IntArray, generator: np.random.Generator) -> IntArray:
+    """Codes by inverting a distribution function for each: a row of cumulated weights, not all of which are 0."""
     last = upto[place, -1]
-    at = np.minimum(points * last, np.nextafter(last, 0.0))
+    at = np.minimum(generator.random(len(place)) * last, np.nextafter(last, 0.0))
     size = upto.shape[1]
     code = np.zeros(len(place), np.int64)
     for power in reversed(range(size.bit_length())):

@@ -537,6 +537,7 @@ class Model(Learned):
 
         There is at least one table, which may be empty. Errors are raised before the first.
         """
+        self._refuse_related("samples")
         evidence = read_evidence(self.domain, given, self.latent)
         refuse_unmeasured(evidence.codes, self.left_out)
         stamp = {**self.stamp(), "synthetic": True, "analysis": ON_ANALYSES, **evidence.stamp(self.domain)}
@@ -729,7 +730,12 @@ class Model(Learned):
 
     def _completion(self) -> Completion:
         """Return what `complete` fills rows with, batch by batch, for callers that read and write rows themselves."""
+        self._refuse_related("completes")
         return completion(self._distribution, self._columns, self._answered())
+
+    def _refuse_related(self, verb: str) -> None:
+        if self.related is not None:
+            raise StructureError(f"the model is of two related tables, and RelatedModel(model) {verb} these")
 
     def _read(self, attributes: Sequence[str] | str, given: Mapping[str, object]) -> tuple[Clique, dict[str, int]]:
         """The attributes of a query and the codes of its evidence. Raises StructureError and DomainError."""

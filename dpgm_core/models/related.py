@@ -13,7 +13,6 @@ child before it. The product of these conditionals need not reproduce the averag
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -26,9 +25,8 @@ from attrs import evolve, frozen
 from dpgm_core._util.arrays import Array, FloatArray, IntArray
 from dpgm_core._util.randomness import Randomness, SeededRandomness, randomness_or_system
 from dpgm_core.components.registry import Registry
-from dpgm_core.domain.attribute import Attribute, code_dtype, first_repeated
-from dpgm_core.domain.constraints import Constraint, Ordered
-from dpgm_core.domain.related import FIRST, POSITION, PREVIOUS, SIZE, Related
+from dpgm_core.domain.attribute import first_repeated
+from dpgm_core.domain.related import FIRST, PREVIOUS, SIZE, Related
 from dpgm_core.errors import (
     DataError,
     InferenceError,
@@ -39,7 +37,7 @@ from dpgm_core.errors import (
     did_you_mean,
 )
 from dpgm_core.models.analysis import estimate
-from dpgm_core.models.completion import conditional, read_cells, stamp_own_rows
+from dpgm_core.models.completion import read_cells, stamp_own_rows
 from dpgm_core.models.corrections import Grid, effects_of_each
 from dpgm_core.models.functionals import Moments
 from dpgm_core.models.intervals import Interval, checked_level, corrected_interval
@@ -47,10 +45,9 @@ from dpgm_core.models.merged_codes import SampleMethod, draw_codes
 from dpgm_core.models.model import ON_ANALYSES, Model
 from dpgm_core.models.model_file import load_model
 from dpgm_core.models.notebook import Marginal
-from dpgm_core.models.orders import Orders, orders_among
 from dpgm_core.models.queries import BY_DEFINITION, BY_STRUCTURE, MEASURED, NOT_MEASURED
+from dpgm_core.models.related_children import Children, find_keys
 from dpgm_core.models.sampling import Form
-from dpgm_core.models.within_bins import Decoder, decoder, wide_bins
 from dpgm_core.releases.session import caveats_of
 from dpgm_core.releases.totals import counted
 from dpgm_core.structure.graphs import Clique
@@ -66,8 +63,6 @@ SAMPLED = "sampled"
 _SAMPLED_ROOTS = 100_000
 #: Cells of the table of a question, and numbers of its influence functions, up to which intervals are by formula.
 _MAX_CELLS, _MAX_NUMBERS = 2**20, 2**25
-#: Position codes of the second child and of later ones.
-_SECOND, _LATER = 1, 2
 
 
 @frozen(kw_only=True, eq=False)
@@ -203,6 +198,8 @@ class RelatedModel:
         child or next to each other are counted in 100,000 sampled roots: `standing` is then "sampled".
         """
         question = self._question(attributes, given or {}, siblings)
+        if not question.of_children:
+            return self.model.marginal(question.names, question.given)
         table = question.answer(self)
         standing = self.standing(attributes, given, siblings=siblings)
         return Marginal.of(table, question.names, question.labels(self), standing, caveats_of(self.model.releases))
@@ -212,11 +209,9 @@ class RelatedModel:
     ) -> dict[Clique, FloatArray]:
         """Return `marginal` of many sets of columns, from one inference."""
         questions = [self._question(clique, given or {}, None) for clique in cliques]
-        tables = {}
-        for fixed in {one.given_key: one.given for one in questions}.values():
-            needed = [part.clique for one in questions if one.given == fixed for part in one.parts]
-            tables[tuple(fixed.items())] = self._pairs.marginals_of(needed, fixed)
-        return {one.names: one.combined(tables[one.given_key]) for one in questions}
+        fixed = questions[0].given if questions else {}
+        tables = self._pairs.marginals_of([part.clique for one in questions for part in one.parts], fixed)
+        return {one.names: one.combined(tables) for one in questions}
 
     def standing(
         self,
@@ -261,12 +256,9 @@ class RelatedModel:
             )
         else:
             found = estimate(self._pairs, functional, level=level, given=question.given)
-            shape = question.answer(self).shape
-            parts = (found.uncorrected, found.estimate, np.diag(found.covariance), np.zeros(()))
-            answer, corrected, variance, none = parts
-            result = corrected_interval(
-                answer.reshape(shape), corrected.reshape(shape), variance.reshape(shape), none, level
-            )
+            parts = (found.uncorrected, found.estimate, np.diag(found.covariance))
+            answer, corrected, variance = (one.reshape(question.shape) for one in parts)
+            result = corrected_interval(answer, corrected, variance, np.zeros(()), level)
         standing = self.standing(attributes, given, siblings=siblings)
         return evolve(
             result,
@@ -319,7 +311,7 @@ class RelatedModel:
         generator = randomness_or_system(randomness).generator()
         codes = self._draw(count, method, generator)
         nothing, every = np.full(len(codes[SIZE]), math.nan), np.ones(len(codes[SIZE]), bool)
-        children = _Children(self, form, generator)
+        children = self._drawing(form, generator)
         known, gaps = dict.fromkeys(children.decoders, nothing), dict.fromkeys(children.decoders, every)
         places = children.place_roots(codes, known, gaps)
         keys = pa.array(np.arange(1, len(nothing) + 1))
@@ -356,14 +348,14 @@ class RelatedModel:
         if twice is not None:
             raise DataError(f"the table has two columns {twice!r}; rename one")
         generator, rows = randomness_or_system(randomness).generator(), table.num_rows
-        children = _Children(self, form, generator)
+        children = self._drawing(form, generator)
         codes = {name: np.full(rows, -1, np.int64) for name in self.model._columns.names}
         places = {name: np.full(rows, math.nan) for name in children.decoders}
         for name in (*self._roots, SIZE):
             if name in table.column_names:
                 codes[name], place = read_cells(self.model.domain[name], table.column(name), 0)
                 places |= {name: place} if name in places else {}
-        keys = _keys(table, self.related.key[0])
+        keys = find_keys(table, self.related.key[0])
         gaps = {name: codes[name] < 0 for name in children.decoders}
         codes = children.draw_roots(codes, places, gaps)
         places = children.place_roots(codes, places, gaps)
@@ -449,6 +441,12 @@ class RelatedModel:
             np.add.at(table, (first[at + apart], second[at]), 1.0)
         return table / max(int(chosen.sum()), 1) if table.any() else None
 
+    def _drawing(self, form: Form, generator: np.random.Generator) -> Children:
+        def wide(name: str) -> FloatArray:
+            return self._question((name,), {}, None).answer(self)
+
+        return Children(self.model, self.related, self._roots, self._children, wide, form=form, generator=generator)
+
     def _draw(self, count: int, method: SampleMethod, generator: np.random.Generator) -> dict[str, Array]:
         """Return codes of pairs, of which roots and first children are taken."""
         drawn = draw_codes(self.model._distribution, count, method, generator)
@@ -459,7 +457,7 @@ class RelatedModel:
         """Codes of sampled roots, and of their children: the root of each, ascending, and its columns."""
         generator = SeededRandomness(0).generator()
         codes = self._draw(_SAMPLED_ROOTS, "rounded", generator)
-        keys, _, columns, _ = _Children(self, "labels", generator).draw(codes, {})
+        keys, _, columns, _ = self._drawing("labels", generator).draw(codes, {})
         return codes, keys, columns
 
 
@@ -546,20 +544,22 @@ class _Question:
         if siblings is not None:
             # Of one and of another child: the first and this one, and the one before and this one, both ways.
             slots = [(FIRST, ""), ("", FIRST), (PREVIOUS, ""), ("", PREVIOUS)][: 4 if most > 2 else 2]
-            wanted = [((one + siblings[0], other + siblings[1]), weights[1]) for one, other in slots]
+            wanted: list[tuple[Clique, FloatArray]] = [
+                ((one + siblings[0], other + siblings[1]), weights[1]) for one, other in slots
+            ]
             shape = tuple(sizes[name] for name in siblings)
         else:
-            here = [name for name in (*names, *of_child)]
+            here = (*names, *of_child)
             slots_of = [(FIRST, weights[0]), ("", weights[1])][:most]
             wanted = [(tuple(slot + name if name in columns else name for name in here), w) for slot, w in slots_of]
             shape = tuple(sizes[name] for name in names)
         of_children = siblings is not None or bool(of_child) or not columns.isdisjoint(names)
         if not of_children:
-            wanted = [(names, np.ones(most + 1))]
+            wanted = [(names, np.ones(()))]
         fixed = [related.children[name].label_code(value) for name, value in of_child.items()]
         parts = []
         for axes, weight in wanted:
-            clique = axes
+            clique: Clique = axes
             if SIZE in of_root:
                 weight = np.asarray(weight[model.model.domain[SIZE].label_code(of_root[SIZE])])
             elif of_children and SIZE not in axes:
@@ -576,7 +576,7 @@ class _Question:
                     shape=shape,
                 )
             )
-        shown = names if siblings is None else (siblings[0], f"sibling's {siblings[1]}")
+        shown = names if siblings is None else (siblings[0], f"{siblings[1]} of a sibling")
         return cls(
             names=shown,
             shape=shape,
@@ -586,11 +586,6 @@ class _Question:
             siblings=siblings,
             far=siblings is not None and most > 3,
         )
-
-    @property
-    def given_key(self) -> tuple[tuple[str, object], ...]:
-        """What is given, to be compared."""
-        return tuple(self.given.items())
 
     def labels(self, model: RelatedModel) -> tuple[tuple[str, ...], ...]:
         """The labels of the axes."""
@@ -614,202 +609,3 @@ class _Question:
 
 def _along(values: FloatArray, axis: int, axes: int) -> FloatArray:
     return values.reshape([-1 if other == axis else 1 for other in range(axes)])
-
-
-# --- Children -------------------------------------------------------------------------------------
-
-
-class _Children:
-    """Draws and writes the children of roots. form: as of samples."""
-
-    def __init__(self, model: RelatedModel, form: Form, generator: np.random.Generator) -> None:
-        pair, related = model.model.domain, model.related
-        self._model, self._related, self._form, self._generator = model, related, form, generator
-        self._conditional = conditional(model.model._distribution, model.model._columns, {})
-        self.decoders: dict[str, Decoder] = {}
-        if form != "labels":
-            self.decoders = {name: decoder(pair[name], self._wide(pair[name])) for name in model._roots}
-            for name in model._children:
-                table = self._wide(related.children[name])
-                self.decoders[name] = decoder(related.children[name], table)
-                absent = None if table is None else np.append(table, 0.0)
-                self.decoders[FIRST + name] = decoder(pair[FIRST + name], absent)
-        orders = _orders(related)
-        self._orders = orders_among(orders, self.decoders)
-        above = {name: one for name, one in self.decoders.items() if name not in related.children}
-        self._orders_above = orders_among(orders, above)
-
-    def draw_roots(
-        self, codes: Mapping[str, Array], places: Mapping[str, FloatArray], gaps: Mapping[str, Array]
-    ) -> dict[str, Array]:
-        """Return the codes of given roots with the missing ones, their size and their first child drawn."""
-        rows = len(codes[SIZE])
-        drawn, possible = self._conditional.draw(
-            codes, rows, self._generator, _ruled_out(self._orders_above, places, gaps)
-        )
-        if not possible.all():
-            drawn, possible = self._conditional.draw(codes, rows, self._generator)
-        if not possible.all():
-            raise DataError(
-                f"row {int(np.argmin(possible)) + 1}: what is given of it has probability 0 under the model; correct "
-                "the row or leave it out"
-            )
-        return drawn
-
-    def place_roots(
-        self, codes: Mapping[str, Array], places: Mapping[str, FloatArray], gaps: Mapping[str, Array]
-    ) -> dict[str, FloatArray]:
-        """Return the places of roots and first children on their axes; those that are known stay."""
-        return self._orders_above.complete(codes, places, gaps, self._generator)
-
-    def draw(
-        self, codes: Mapping[str, Array], places: Mapping[str, FloatArray]
-    ) -> tuple[IntArray, IntArray, dict[str, Array], dict[str, FloatArray]]:
-        """Return the root of each child, ascending, its number from 1, its codes and its places.
-
-        codes, places: of roots and their first children.
-        """
-        names, size = self._related.children.names, codes[SIZE]
-        at = np.flatnonzero(size > 0)
-        before = {name: codes[FIRST + name] for name in names}
-        made = [(at, {name: column[at] for name, column in before.items()})]
-        placed = [{name: places[FIRST + name][at] for name in names if FIRST + name in places}]
-        for number in range(2, self._related.max_children + 1):
-            at = np.flatnonzero(size >= number)
-            if not len(at):
-                break
-            drawn, place = self._next(number, at, codes, places, before)
-            made.append((at, drawn))
-            placed.append(place)
-            before = {name: before[name].copy() for name in names}
-            for name, column in drawn.items():
-                before[name][at] = column
-        roots = np.concatenate([at for at, _ in made])
-        numbers = np.repeat(np.arange(1, len(made) + 1), [len(at) for at, _ in made])
-        order = np.lexsort([numbers, roots])
-        columns = {name: np.concatenate([one[name] for _, one in made])[order] for name in names}
-        every = {name: np.concatenate([one[name] for one in placed])[order] for name in placed[0]}
-        return roots[order], numbers[order], columns, every
-
-    def _next(
-        self,
-        number: int,
-        at: IntArray,
-        codes: Mapping[str, Array],
-        places: Mapping[str, FloatArray],
-        before: Mapping[str, Array],
-    ) -> tuple[dict[str, Array], dict[str, FloatArray]]:
-        """Draw one further child of the roots `at`, given the root, its first child and the child before."""
-        names, rows = self._related.children.names, len(at)
-        missing = np.full(rows, -1, np.int64)
-        here = {name: missing for name in self._conditional.domain.names}
-        for name in (*self._related.root.names, SIZE, *(FIRST + name for name in names)):
-            here[name] = codes[name][at]
-        position = _SECOND if number == 2 else _LATER
-        for name in names if self._related.max_children > 2 else ():
-            child = before[name][at]
-            here[PREVIOUS + name] = child if number > 2 else np.full(rows, self._related.children[name].size)
-        here[POSITION] = np.full(rows, position)
-        known = {name: column[at] for name, column in places.items()} | {
-            name: np.full(rows, math.nan) for name in names if name in self.decoders
-        }
-        gaps = {name: np.full(rows, name in self._related.children) for name in self.decoders}
-        weighed = _ruled_out(self._orders, known, gaps)
-        drawn, possible = self._conditional.draw(here, rows, self._generator, weighed)
-        # The child before, drawn from another conditional, may be impossible beside the first one; then it binds
-        # nothing. The root and its first child have a further one with positive probability.
-        loose = [[PREVIOUS + name for name in names], [POSITION]]
-        for attempt in range(4):
-            rest = np.flatnonzero(~possible)
-            if not len(rest):
-                break
-            free = set(loose[0]) if attempt == 0 else {*loose[0], *loose[1]}
-            some = {name: missing[rest] if name in free else column[rest] for name, column in here.items()}
-            left = [(name, table, state[rest]) for name, table, state in weighed] if attempt < 2 else []
-            again, sure = self._conditional.draw(some, len(rest), self._generator, left)
-            for name in names:
-                drawn[name][rest] = again[name]
-            possible[rest] = sure
-        whole = {**here, **{name: drawn[name] for name in names}}
-        made = self._orders.complete(whole, known, gaps, self._generator)
-        return {name: drawn[name] for name in names}, {name: made[name] for name in names if name in made}
-
-    def grow(
-        self,
-        codes: Mapping[str, Array],
-        places: Mapping[str, FloatArray],
-        keys: Any,
-        stamp: Mapping[str, Any],
-    ) -> pa.Table:
-        """Return the table of the children of roots, with the keys of these."""
-        import pyarrow as pa
-
-        roots, numbers, columns, placed = self.draw(codes, places)
-        order = self._related.order
-        if order is None:
-            shuffled = np.lexsort([self._generator.random(len(roots)), roots])
-            roots = roots[shuffled]
-            columns = {name: column[shuffled] for name, column in columns.items()}
-            placed = {name: column[shuffled] for name, column in placed.items()}
-        first = {
-            self._related.key[1]: keys.take(pa.array(roots)),
-            **({} if order is None else {order: pa.array(numbers)}),
-        }
-        return self.table(self._model._children, columns, placed, first, stamp)
-
-    def table(
-        self,
-        names: Sequence[str],
-        codes: Mapping[str, Array],
-        places: Mapping[str, FloatArray],
-        keys: Mapping[str, Any],
-        stamp: Mapping[str, Any],
-    ) -> pa.Table:
-        """Return columns of one of the two tables, after its key."""
-        import pyarrow as pa
-
-        arrays = {**keys}
-        pair, children = self._model.model.domain, self._related.children
-        of = {name: children[name] if name in children else pair[name] for name in names}
-        small = {name: codes[name].astype(code_dtype(one.size)) for name, one in of.items()}
-        if self._form == "labels":
-            arrays |= {name: pa.array(one.labels, pa.string()).take(pa.array(small[name])) for name, one in of.items()}
-        for name in () if self._form == "labels" else names:
-            one = self.decoders[name]
-            arrays[name] = (one.values if self._form == "values" else one.texts)(small[name], places.get(name))
-        return pa.table(arrays, metadata={"dpgm": json.dumps(stamp)})
-
-    def _wide(self, attribute: Attribute) -> FloatArray | None:
-        return np.asarray(self._model.marginal(attribute.name)) if wide_bins(attribute) else None
-
-
-def _ruled_out(
-    orders: Orders, places: Mapping[str, FloatArray], gaps: Mapping[str, Array]
-) -> list[tuple[str, FloatArray, IntArray]]:
-    """Return which codes of missing columns the known values leave, as `Conditional.draw` takes it."""
-    return [(target, table, state) for (target, *_), table, state in orders.ruled_out(places, gaps)]
-
-
-def _orders(related: Related) -> list[Constraint]:
-    """Return the orders among values of a root, its first child and another child, of which zeros say less."""
-    children = related.children
-    found: list[Constraint] = [one for one in related.root.constraints if isinstance(one, Ordered)]
-    for one in (*children.constraints, *related.constraints):
-        if isinstance(one, Ordered):
-            found.append(one)
-            if not any(column.startswith(FIRST) for column in one.columns):
-                columns = tuple(FIRST + column if column in children else column for column in one.columns)
-                found += [evolve(one, columns=columns)] if columns != one.columns else []
-    return found
-
-
-def _keys(table: pa.Table, key: str) -> Any:
-    """Return the keys of given roots, or their numbers."""
-    import pyarrow as pa
-
-    if key not in table.column_names:
-        return pa.array(np.arange(1, table.num_rows + 1))
-    column = table.column(key).combine_chunks()
-    if column.null_count or len(column.unique()) < len(column):
-        raise DataError(f"the keys {key!r} of the roots must differ, and none may be missing")
-    return column
