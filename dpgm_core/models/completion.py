@@ -27,7 +27,16 @@ from dpgm_core.structure.graphs import Clique
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Completion", "Conditional", "Filled", "OWN_ROWS", "completion", "conditional", "stamp_own_rows"]
+__all__ = [
+    "Completion",
+    "Conditional",
+    "Filled",
+    "OWN_ROWS",
+    "completion",
+    "conditional",
+    "read_cells",
+    "stamp_own_rows",
+]
 
 
 # --- Conditional sampling, row by row -------------------------------------------------------------
@@ -351,7 +360,7 @@ class Completion:
         places: dict[str, Array] = {}
         for name in self.names:
             if name in columns:
-                codes[name], places[name] = _read(self.domain[name], columns[name], start)
+                codes[name], places[name] = read_cells(self.domain[name], columns[name], start)
             else:
                 codes[name], places[name] = np.full(rows, _MISSING, np.int64), np.full(rows, math.nan)
         gaps = {name: codes[name] == _MISSING for name in self.names}
@@ -455,7 +464,7 @@ def stamp_own_rows(stamp: Mapping[str, Any]) -> dict[str, Any]:
     return {**stamp, "private": False, "completed": True, "guarantee": OWN_ROWS + str(stamp["guarantee"])}
 
 
-def _read(attribute: Attribute, column: pa.Array, start: int) -> tuple[Array, Array]:
+def read_cells(attribute: Attribute, column: pa.Array, start: int) -> tuple[Array, Array]:
     """Codes of a column's cells, -1 for missing ones, and the places on the axis of those that have one."""
     import pyarrow as pa
 

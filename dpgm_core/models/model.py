@@ -22,6 +22,7 @@ from dpgm_core._util.html import Html
 from dpgm_core._util.randomness import Randomness, randomness_or_system
 from dpgm_core._util.version import __version__
 from dpgm_core.domain.domain import Domain
+from dpgm_core.domain.related import Related
 from dpgm_core.errors import OptionError, StructureError, brief, clipped
 from dpgm_core.inference.contract import Beliefs, Engine, Estimates, Inference
 from dpgm_core.models import numeric
@@ -74,10 +75,10 @@ from dpgm_core.structure.tables import Tables
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Model"]
+__all__ = ["ON_ANALYSES", "Model"]
 
 #: What the stamp of a sample says to those who have the rows alone.
-_ON_ANALYSES = (
+ON_ANALYSES = (
     "Rows alone never carry valid standard errors, as noise and learning are not in them: analyse them with the model, "
     "by dpgm analyse MODEL FORMULA --rows FILE."
 )
@@ -233,6 +234,11 @@ class Model(Learned):
         """The structure over the attributes of records; with latent classes it is that of the released tables."""
         cliques = [clique for one in self.learned for clique in one.structure.cliques if clique]
         return observed_structure(self.structure, self.latent, cliques)
+
+    @property
+    def related(self) -> Related | None:
+        """The two tables that its records are pairs of, as the terms of its releases state them; usually None."""
+        return self.releases[-1].terms.related if self.releases else None
 
     @property
     def checked(self) -> bool:
@@ -531,9 +537,10 @@ class Model(Learned):
 
         There is at least one table, which may be empty. Errors are raised before the first.
         """
+        self._refuse_related("samples")
         evidence = read_evidence(self.domain, given, self.latent)
         refuse_unmeasured(evidence.codes, self.left_out)
-        stamp = {**self.stamp(), "synthetic": True, "analysis": _ON_ANALYSES, **evidence.stamp(self.domain)}
+        stamp = {**self.stamp(), "synthetic": True, "analysis": ON_ANALYSES, **evidence.stamp(self.domain)}
         write = writer(self._distribution, self._columns, self._answered(), form, stamp)
         return batches(self._distribution, write, count, method, evidence, randomness_or_system(randomness).generator())
 
@@ -724,7 +731,12 @@ class Model(Learned):
 
     def _completion(self) -> Completion:
         """Return what `complete` fills rows with, batch by batch, for callers that read and write rows themselves."""
+        self._refuse_related("completes")
         return completion(self._distribution, self._columns, self._answered())
+
+    def _refuse_related(self, verb: str) -> None:
+        if self.related is not None:
+            raise StructureError(f"the model is of two related tables, and RelatedModel(model) {verb} these")
 
     def _read(self, attributes: Sequence[str] | str, given: Mapping[str, object]) -> tuple[Clique, dict[str, int]]:
         """The attributes of a query and the codes of its evidence. Raises StructureError and DomainError."""

@@ -15,6 +15,7 @@ from attrs import evolve, field, frozen
 from dpgm_core._util.exact_numbers import Amount, amount, whole
 from dpgm_core._util.html import Html, card, first
 from dpgm_core.domain.domain import Domain
+from dpgm_core.domain.related import FIRST, POSITION, PREVIOUS, SIZE, Related
 from dpgm_core.errors import BudgetError, OptionError, StructureError, TooLarge, brief, did_you_mean, listed, thousands
 from dpgm_core.structure.graphs import Clique
 
@@ -26,6 +27,8 @@ MAX_CANDIDATES = 40_000
 MAX_TRIPLES = 20_000
 #: Default of the largest table that may be measured, cells.
 MAX_CELLS = 10_000
+#: Attributes of the pairs of two related tables that are columns of neither.
+_COUNTED = (SIZE, POSITION)
 _KEYS = ("order", "max_cells", "targets", "never", "weights")
 
 
@@ -124,6 +127,26 @@ class Workload:
         [('a', 'b'), ('b', 'c')]
         """
         return cls._of_sets(domain, order, _listed(targets), max_cells, never)
+
+    @classmethod
+    def related(cls, related: Related, *, max_cells: int = MAX_CELLS, never: Iterable[Sequence[str]] = ()) -> Workload:
+        """Return the default for two related tables: the sets that samples and answers of their model rest on.
+
+        With the number of children: a root column and one of the first or another child, two columns of a child, and
+        one of both. With the position, on which the sampler conditions: a column of the other child, and two of it, of
+        it and the first, and of it and the one before. Root or position, number and the other child weigh two, as it
+        stands for several. Where these are too many, pairs alone and the number.
+
+        >>> one = Related(root=Domain.from_sizes({"own": 2}), children=Domain.from_sizes({"age": 4}), key="id",
+        ...     max_children=2)
+        >>> {clique: int(weight) for clique, weight in Workload.related(one).weights.items()}
+        {('own', 'size', 'first.age'): 1, ('own', 'size', 'age'): 2, ('size', 'first.age', 'age'): 1}
+        """
+        try:
+            return cls.of(related.pair, _related_sets(related, (SIZE, POSITION)), max_cells=max_cells, never=never)
+        except TooLarge:
+            sets = _related_sets(related, ()) | {(SIZE,): 1}
+            return cls.of(related.pair, sets, max_cells=max_cells, never=never)
 
     @classmethod
     def of(
@@ -342,6 +365,37 @@ class Workload:
             "weights": [{"clique": list(clique), "weight": str(weight)} for clique, weight in self.weights.items()],
             **rest,
         }
+
+
+def _related_sets(related: Related, counted: Sequence[str]) -> dict[Clique, Amount]:
+    """Return the sets of `Workload.related`, with their weights. counted: the attributes that some of them hold too."""
+    pair, columns = related.pair, related.children.names
+    weights: dict[Clique, Amount] = {}
+
+    def add(*names: str, weight: int = 1) -> None:
+        clique = tuple(name for name in pair.names if name in names and (name in counted or name not in _COUNTED))
+        weights[clique] = max(weight, weights.get(clique, 0))
+
+    followed = related.max_children > 2  # otherwise the position follows from the number
+    for slot in related.slots[:2]:
+        for name in columns:
+            for above in related.root.names:
+                add(above, SIZE, slot + name, weight=1 if slot else 2)
+        for one, other in itertools.combinations(columns, 2):
+            add(SIZE, slot + one, slot + other)
+    for one, other in itertools.product(columns, repeat=2):
+        if related.max_children > 1:
+            add(SIZE, FIRST + one, other)
+        if followed:
+            add(POSITION, FIRST + one, other)
+            add(POSITION, PREVIOUS + one, other)
+    for name in columns if followed else ():
+        add(SIZE, POSITION, name, weight=2)
+    for one, other in itertools.combinations(columns, 2) if followed else ():
+        add(POSITION, one, other)
+    for one, other in itertools.combinations(related.root.names, 2):
+        add(SIZE, one, other)
+    return weights
 
 
 def _too_many(order: int) -> str:
