@@ -19,7 +19,7 @@ from dpgm_core.counting.statistic import columns_of
 from dpgm_core.counting.table_counts import Counted, Passes
 from dpgm_core.curator.contract import Rounds, Session
 from dpgm_core.curator.funds import Funds, Measurer, Receipt
-from dpgm_core.curator.records import HeldRecords, check_rows, read_here
+from dpgm_core.curator.records import HeldRecords, check_related, check_rows, read_here
 from dpgm_core.curator.redaction import redact_source_errors, strip_traceback
 from dpgm_core.curator.rounds import LiveRounds
 from dpgm_core.curator.session import LiveSession
@@ -138,6 +138,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         self._terms = Terms.of(terms, None).with_default_unit(None if ledger is None else ledger.terms.unit)
         self._terms.check(structure)
         self._source = source
+        check_related(source, self._terms)
         if not isinstance(source, ReducingSource):  # which is refused where it cannot read the key
             by_person(source, self._terms.person, self._terms.rows_per_person)
         self._structure = structure

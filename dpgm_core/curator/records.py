@@ -21,12 +21,22 @@ from dpgm_core.curator.steps import count_grids
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DataError, DpgmError
+from dpgm_core.privacy.terms import Terms
 from dpgm_core.sources.contract import AnySource, Reading, ReducingSource, Source
+from dpgm_core.sources.related import RelatedSource
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
-__all__ = ["CountedTables", "HeldRecords", "candidates_to_count", "check_rows", "choose_fitting", "read_here"]
+__all__ = [
+    "CountedTables",
+    "HeldRecords",
+    "candidates_to_count",
+    "check_related",
+    "check_rows",
+    "choose_fitting",
+    "read_here",
+]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -166,6 +176,21 @@ def check_rows(source: AnySource, what: str) -> None:
             f"source {type(source).__name__} sums records where they are, and {what} are no sum: work that an engine "
             "tries again would draw other coins; use a learner and a selector of tables, such as 'eb-map' and 'aim', "
             "or give the records as files or a data frame"
+        )
+
+
+def check_related(source: AnySource, terms: Terms) -> None:
+    """Refuse, with DataError, records of two related tables under other terms, and such terms of other records."""
+    stated = source.related if isinstance(source, RelatedSource) else None
+    if stated is None and terms.related is not None:
+        raise DataError(
+            f"the terms state two related tables, and source {type(source).__name__} is one table; give "
+            "RelatedSource(root=..., children=..., related=...)"
+        )
+    if stated != terms.related:
+        raise DataError(
+            "the records are two related tables, and the terms do not state them as the source does; give both the "
+            "same, as in terms = Terms(neighbours=..., related=source.related)"
         )
 
 

@@ -49,8 +49,17 @@ from dpgm_core.privacy.measurement import Measurement, check_structure, measure
 from dpgm_core.privacy.mechanism import Mechanism
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms, flaws
-from dpgm_core.sources.contract import AnySource, FileSource, KeyedSource, NamedColumns, Reading, ReducingSource
+from dpgm_core.sources.contract import (
+    AnySource,
+    FileSource,
+    KeyedSource,
+    NamedColumns,
+    Reading,
+    ReducingSource,
+    Source,
+)
 from dpgm_core.sources.reading import locate
+from dpgm_core.sources.related import RelatedSource
 from dpgm_core.structure.dag import Dag
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure, StructureReport
@@ -502,10 +511,12 @@ def check_domain(domain: Domain, inference: Inference | None) -> None:
 
 def check_source(source: AnySource, structure: Structure, terms: Terms) -> None:
     """Raise what the source would refuse: its file, names and types of columns."""
-    path = source.path if isinstance(source, FileSource) else None
-    local = isinstance(path, (str, Path)) and not is_url(str(path))  # a URL is checked by its source
-    if local and not Path(str(path)).exists() and not glob.has_magic(str(path)):
-        raise DataError(f"there is no data file {path}; say in the spec where the records are")
+    parts = [part for part, *_ in source.tables] if isinstance(source, RelatedSource) else [source]
+    for part in parts:
+        path = part.path if isinstance(part, FileSource) else None
+        local = isinstance(path, (str, Path)) and not is_url(str(path))  # a URL is checked by its source
+        if local and not Path(str(path)).exists() and not glob.has_magic(str(path)):
+            raise DataError(f"there is no data file {path}; say in the spec where the records are")
     redact_source_errors(source, lambda: _read_nothing(source, structure, terms))
 
 
@@ -519,10 +530,22 @@ def _read_nothing(source: AnySource, structure: Structure, terms: Terms) -> None
         )
         with pinned(source, reading):
             return
+    if isinstance(source, RelatedSource):
+        for part, domain, key in source.tables:
+            _read_no_key(part, domain, key)
+        return
     if terms.person is not None and isinstance(source, KeyedSource):
-        columns = [*structure.domain.names, terms.person]
-        source.keyed_batches(structure.domain, structure.domain.names, terms.person)
-    else:
-        source.batches(structure.domain, columns)
+        _read_no_key(source, structure.domain, terms.person)
+        return
+    source.batches(structure.domain, columns)
+    _locate(source, columns)
+
+
+def _read_no_key(source: KeyedSource, domain: Domain, key: str) -> None:
+    source.keyed_batches(domain, domain.names, key)
+    _locate(source, [*domain.names, key])
+
+
+def _locate(source: Source, columns: Sequence[str]) -> None:
     if isinstance(source, NamedColumns):  # of one that is a generator, and so has not looked yet
         locate(f"source {type(source).__name__}", columns, source.names())

@@ -487,7 +487,8 @@ class Terms:
         if self.neighbours is Neighbours.ADD_REMOVE:  # it is taken out, and put in with another child
             kinds: tuple[BudgetKind, ...] = (*_UNITS, _STEPWISE)
             child = f"at most {_either([grow_text(kind, change_factor(kind, 1, 1)) for kind in kinds])}"
-        return f", counted as one record with {related.describe()}. For a change of one child inside it the loss is {child}"
+        counted = f"counted as one record with {related.describe()}"
+        return f", {counted}. For a change of one child inside it the loss is {child}"
 
 
 def charge_conditions(terms: Terms, *, unsafe: str | None, private: bool) -> tuple[str, ...]:

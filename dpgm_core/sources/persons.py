@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,7 +19,17 @@ from dpgm_core.sources.contract import KeyedSource
 from dpgm_core.sources.encoding import key_texts
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, checked_batch, shielded
 
-__all__ = ["PersonSource", "Words", "digests", "mixed", "part_of"]
+__all__ = [
+    "PersonSource",
+    "Words",
+    "checked_keys",
+    "digests",
+    "layout_of",
+    "mixed",
+    "packed",
+    "part_of",
+    "unpacked",
+]
 
 # Hashes of the person's key and of the row's codes choose the rows: each of a person's rows that differ is as likely
 # to count as any other, and the choice is a function of the person's own rows. The smallest rows, say, would be the
@@ -59,19 +69,17 @@ class PersonSource:
 
     def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
         """Codes of the named columns, of the rows that count."""
-        layout = _layout([attribute.size for attribute in domain])
-        _, rows = self._select_rows(layout, self._checked(domain))
+        _, rows = self.selected(domain)
         for start in range(0, len(rows), BATCH_ROWS):
-            yield _codes(domain, columns, layout, rows[start : start + BATCH_ROWS])
+            yield unpacked(domain, columns, rows[start : start + BATCH_ROWS])
 
     def grouped(self, domain: Domain, columns: Sequence[str]) -> tuple[Codes, IntArray]:
         """All rows that count at once, person by person, and each person's number of rows."""
-        layout = _layout([attribute.size for attribute in domain])
-        keys, rows = self._select_rows(layout, self._checked(domain))
+        keys, rows = self.selected(domain)
         persons = keys.dictionary_encode(null_encoding="encode").indices.to_numpy()
         starts = np.flatnonzero(np.diff(persons, prepend=-1))
         lengths = np.diff(starts, append=len(persons))
-        return _codes(domain, columns, layout, rows), lengths
+        return unpacked(domain, columns, rows), lengths
 
     def pieces(self, domain: Domain, columns: Sequence[str]) -> Iterator[tuple[Codes, IntArray]]:
         """The rows that count, in pieces that split no person: codes, and each person's number of rows."""
@@ -83,22 +91,14 @@ class PersonSource:
             yield [column[ends[first] : ends[last]] for column in codes], lengths[first:last]
             first = last
 
-    def _checked(self, domain: Domain) -> Iterator[tuple[Codes, Any]]:
-        where = f"source {type(self.source).__name__}"
-        message = f"{where} failed while reading; its own message is withheld, it may quote records"
-        batches = attempt(message, lambda: self.source.keyed_batches(domain, domain.names, self.person))
-        for codes, keys in shielded(message, batches):
-            safe = checked_batch(domain.attributes, codes, where)
-            if not isinstance(keys, pa.Array) or len(keys) != len(safe[0]):
-                raise DataError(f"{where} must yield one Arrow array of person keys with each batch, a key per record")
-            yield safe, keys
-
-    def _select_rows(self, layout: Sequence[Sequence[int]], batches: Iterable[tuple[Codes, Any]]) -> tuple[Any, Words]:
+    def selected(self, domain: Domain) -> tuple[Any, Words]:
+        """The rows that count, packed, and their keys as large_binary, null where there is none; person by person."""
+        layout = layout_of(domain)
         keys, rows = pa.array([], pa.large_binary()), np.zeros((0, len(layout)), np.uint64)
         waiting: list[tuple[Any, Words]] = []
         count = 0
-        for codes, raw in batches:
-            waiting.append((key_texts(self.person, raw), _packed(layout, codes)))
+        for codes, raw in checked_keys(self.source, domain, self.person):
+            waiting.append((key_texts(self.person, raw), packed(layout, codes)))
             count += len(raw)
             if count >= max(len(rows), 8 * BATCH_ROWS):  # at least doubling keeps the sum of all sorts linear
                 keys, rows, waiting, count = *self._merged(keys, rows, waiting), [], 0
@@ -130,20 +130,40 @@ class PersonSource:
         return ranks
 
 
-def _layout(sizes: Sequence[int]) -> list[list[int]]:
-    """Attributes, given by size, grouped into 64-bit words so that words compare as the code tuples do."""
+def checked_keys(source: KeyedSource, domain: Domain, key: str) -> Iterator[tuple[Codes, Any]]:
+    """Batches of anybody's keyed source: all codes of the domain, made safe to index with, and the raw keys."""
+    where = f"source {type(source).__name__}"
+    message = f"{where} failed while reading; its own message is withheld, it may quote records"
+    batches = attempt(message, lambda: source.keyed_batches(domain, domain.names, key))
+    for codes, keys in shielded(message, batches):
+        safe = checked_batch(domain.attributes, codes, where)
+        if not isinstance(keys, pa.Array) or len(keys) != len(safe[0]):
+            raise DataError(f"{where} must yield one Arrow array of person keys with each batch, a key per record")
+        yield safe, keys
+
+
+# --- Packed rows ----------------------------------------------------------------------------------
+
+
+def layout_of(domain: Domain) -> list[list[int]]:
+    """Sizes of the attributes, grouped into 64-bit words so that words compare as the code tuples do.
+
+    >>> layout_of(Domain.from_sizes({"a": 2**21, "b": 2**21, "c": 2**21, "d": 3}))
+    [[2097152, 2097152, 2097152], [3]]
+    """
     words: list[list[int]] = [[]]
     cells = 1
-    for size in sizes:
-        if cells * size > 2**63:
+    for attribute in domain:
+        if cells * attribute.size > 2**63:
             words.append([])
             cells = 1
-        words[-1].append(size)
-        cells *= size
+        words[-1].append(attribute.size)
+        cells *= attribute.size
     return words
 
 
-def _packed(layout: Sequence[Sequence[int]], codes: Codes) -> Words:
+def packed(layout: Sequence[Sequence[int]], codes: Codes) -> Words:
+    """Rows of codes of all attributes as words, (rows, words)."""
     columns = iter(codes)
     rows = np.zeros((len(codes[0]), len(layout)), np.uint64)
     for number, word in enumerate(layout):
@@ -153,10 +173,15 @@ def _packed(layout: Sequence[Sequence[int]], codes: Codes) -> Words:
     return rows
 
 
-def _codes(domain: Domain, columns: Sequence[str], layout: Sequence[Sequence[int]], rows: Words) -> Codes:
-    """The codes of some columns out of packed rows."""
+def unpacked(domain: Domain, columns: Sequence[str], rows: Words) -> Codes:
+    """The codes of some columns of packed rows.
+
+    >>> domain = Domain.from_sizes({"a": 2, "b": 3})
+    >>> unpacked(domain, ["b"], packed(layout_of(domain), [np.array([1], np.uint8), np.array([2], np.uint8)]))
+    [array([2], dtype=uint8)]
+    """
     codes: list[Words] = []
-    for number, word in enumerate(layout):
+    for number, word in enumerate(layout_of(domain)):
         left = rows[:, number]
         digits = []
         for size in reversed(word):

@@ -17,6 +17,7 @@ from dpgm_core import (
     Clique,
     Fitting,
     Inference,
+    OptionError,
     Progress,
     Randomness,
     Selection,
@@ -62,6 +63,10 @@ class Mst(Options):
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
         """See `Selector.plan`."""
         check_workload("mst", workload, budget)
+        if terms.related is not None:
+            raise OptionError(
+                "selector 'mst' would spend its tree of two related tables on links between absent children; use 'aim'"
+            )
         notes = self.check_room(workload)
         edges = count_edges(workload)
         each = share_of(budget, _CHOICES / edges)

@@ -1,0 +1,300 @@
+"""Two related tables as one source: a record for each root, made of its own rows alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import field, frozen
+
+from dpgm_core._util.arrays import Array, Codes, FloatArray, IntArray
+from dpgm_core.domain.attribute import Attribute, code_dtype
+from dpgm_core.domain.domain import Domain
+from dpgm_core.domain.related import POSITION, SIZE, Related
+from dpgm_core.domain.values import parse_number
+from dpgm_core.errors import DataError
+from dpgm_core.sources import as_source
+from dpgm_core.sources.contract import KeyedSource, RawValues
+from dpgm_core.sources.encoding import as_text, encoders, key_texts
+from dpgm_core.sources.persons import (
+    PersonSource,
+    Words,
+    checked_keys,
+    digests,
+    layout_of,
+    mixed,
+    packed,
+    unpacked,
+)
+from dpgm_core.sources.reading import BATCH_ROWS, attempt, checked_batch, shielded
+
+__all__ = ["RelatedSource"]
+
+# A hash of the key and of the child's codes orders the children, and another one of the key draws which of them, but
+# the first, is looked at. So the record of a root is a function of the rows of its key, which the claim in
+# docs/proofs.md needs: it does not depend on rows of other keys, on the order of rows, or on batches.
+
+#: Added to the hash of a key before j is drawn by it, so that j says nothing of the order of the children.
+_DRAW = np.uint64(0x9E3779B97F4A7C15)
+#: For each child its number and its text in the order; None where a hash alone orders them.
+_Order: TypeAlias = tuple[FloatArray, Any] | None
+#: Children that wait at least before they are sorted in; see `_Children`.
+_WAITING = 8 * BATCH_ROWS
+
+
+@frozen(kw_only=True)
+class RelatedSource:
+    """The roots of one table with their children of another one, as one record for each root over `Related.pair`.
+
+    Of several roots of a key one remains, as `PersonSource` chooses it. Children without a root are dropped, and so are
+    those beyond r, in their order: that of the column `order`, numbers first, then texts, then nulls, and for equal
+    ones, or without the column, of a hash of the key and of the codes. Keys are compared as texts; null and empty ones
+    are one key. Memory is O(roots + children): packed codes, hashes and the keys of the roots.
+
+    root, children: whatever `as_source` takes, if it can read a key next to the codes: files, frames, databases.
+    related: the public statement about them.
+
+    >>> related = Related(
+    ...     root=Domain.from_sizes({"own": 2}), children=Domain.from_sizes({"age": 4}), key="id", max_children=2
+    ... )
+    >>> homes, persons = {"id": np.array([7, 8]), "own": np.array([1, 0])}, {"id": np.array([7]), "age": np.array([3])}
+    >>> source = RelatedSource(root=homes, children=persons, related=related)
+    >>> [codes.tolist() for codes in next(source.batches(related.pair, ["own", "size", "first.age", "age"]))]
+    [[1, 0], [1, 0], [3, 4], [4, 4]]
+    """
+
+    root: KeyedSource = field(converter=as_source, metadata={"help": "where the roots are read"})
+    children: KeyedSource = field(converter=as_source, metadata={"help": "where the children are read"})
+    related: Related = field(metadata={"help": "the public statement about the two tables"})
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.related, Related):
+            raise DataError(f"related must be Related, got {type(self.related).__name__}")
+        for source in (self.root, self.children):
+            if not isinstance(source, KeyedSource):
+                raise DataError(
+                    f"source {type(source).__name__} cannot read a key (it has no keyed_batches), which two related "
+                    "tables need; give them as files, data frames or tables of a database"
+                )
+        if self.related.order is not None and not isinstance(self.children, RawValues):
+            raise DataError(
+                f"source {type(self.children).__name__} cannot read the column {self.related.order!r} that orders "
+                "children (it has no raw_batches); leave order out, or give a file, a frame or a table of a database"
+            )
+        if _is_same(self.root, self.children):
+            raise DataError(
+                "the roots and the children are one and the same table; a root that is a child of roots has no unit "
+                "that ends, so give two tables"
+            )
+
+    @property
+    def tables(self) -> tuple[tuple[KeyedSource, Domain, str], ...]:
+        """Each table with the columns that are read of it, `order` among them, and its key."""
+        key, other = self.related.key
+        order = () if self.related.order is None else (Attribute.of_size(self.related.order, 1),)
+        children = Domain([*self.related.children, *order])
+        return (self.root, Domain(self.related.root), key), (self.children, children, other)
+
+    def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
+        """Codes of the named columns, a record for each root. Raises DataError, and DomainError for another domain."""
+        self.related.check(domain)
+        roots = Domain(
+            [domain[name] if name in domain else self.related.root[name] for name in self.related.root.names]
+        )
+        keys, rows = PersonSource(source=self.root, person=self.related.key[0]).selected(roots)
+        pairs = _Pairs(self.related, roots, rows, *self._children(keys))
+        for start in range(0, len(rows), BATCH_ROWS):
+            yield pairs.codes(columns, slice(start, start + BATCH_ROWS))
+
+    def _children(self, keys: Any) -> tuple[Words, Words, IntArray]:
+        """Hashes of the keys of the roots, the children that count, packed, root by root, and how many each has."""
+        texts = (keys[start : start + BATCH_ROWS].to_pylist() for start in range(0, len(keys), BATCH_ROWS))
+        hashes = np.concatenate([np.zeros(0, np.uint64), *(digests([one or b"" for one in part]) for part in texts)])
+        children = _Children(self.related, keys, hashes)
+        for codes, raw, order in self._child_batches():
+            children.add(codes, raw, order)
+        return hashes, *children.finished()
+
+    def _child_batches(self) -> Iterator[tuple[Codes, Any, Any]]:
+        """Codes, raw keys and the raw values of `order`, None without."""
+        source, related, key = self.children, self.related, self.related.key[1]
+        if related.order is None:
+            yield from ((codes, keys, None) for codes, keys in checked_keys(source, related.children, key))
+            return
+        assert isinstance(source, RawValues)
+        where, names = f"source {type(source).__name__}", related.children.names
+        message = f"{where} failed while reading; its own message is withheld, it may quote records"
+        probe = self.tables[1][1]
+        # Which columns and types there are is checked as it is for a run without `order`, in words that may be shown.
+        attempt(message, lambda: source.keyed_batches(probe, probe.names, key) and None)
+        encode = encoders(related.children, names)
+        batches = attempt(message, lambda: source.raw_batches([*names, key, str(related.order)]))
+        for codes, (keys, order) in shielded(message, map(encode, shielded(message, batches))):
+            yield checked_batch(related.children.attributes, codes, where), keys, order
+
+
+def _is_same(one: object, other: object) -> bool:
+    """Whether two sources are of one table, as far as this is known without opening them."""
+    places = [getattr(source, "path", None) for source in (one, other)]
+    files = [path.resolve() for path in places if isinstance(path, Path)]
+    return one is other or one == other or (len(files) == 2 and files[0] == files[1])
+
+
+class _Children:
+    """The first r children of each root, in their order; batches wait until sorting them in pays.
+
+    Sorting in at least as many as there are keeps the sum of all sorts linear.
+    """
+
+    def __init__(self, related: Related, keys: Any, hashes: Words) -> None:
+        self._related, self._keys, self._hashes = related, keys, hashes
+        self._layout = layout_of(related.children)
+        self._kept = _Rows(
+            np.zeros(0, np.int64), None, np.zeros(0, np.uint64), np.zeros((0, len(self._layout)), np.uint64)
+        )
+        self._waiting: list[tuple[Words, Any, _Order]] = []
+        self._count = 0
+
+    def add(self, codes: Codes, raw: Any, order: Any) -> None:
+        """Take a batch: codes, raw keys, and raw values of the column that orders, or None."""
+        keys = key_texts(self._related.key[1], raw)
+        self._waiting.append((packed(self._layout, codes), keys, _order_of(order)))
+        self._count += len(keys)
+        if self._count >= max(len(self._kept.places), _WAITING):
+            self._merge()
+
+    def finished(self) -> tuple[Words, IntArray]:
+        """The rows that count, root by root, and how many each root has."""
+        self._merge()
+        return self._kept.words, np.bincount(self._kept.places, minlength=len(self._keys))
+
+    def _merge(self) -> None:
+        """Sort what waits in, and drop what has no root or comes after r others."""
+        if not self._waiting:
+            return
+        keys = pa.concat_arrays([keys for _, keys, _ in self._waiting])  # at once: a look-up hashes all keys of roots
+        places = pc.index_in(keys, value_set=self._keys).fill_null(-1).to_numpy().astype(np.int64)
+        parts, start = [self._kept], 0
+        for words, batch, order in self._waiting:
+            parts.append(self._found(words, places[start : start + len(batch)], order))
+            start += len(batch)
+        self._waiting, self._count = [], 0
+        self._kept = _Rows.joined(parts).first(self._related.max_children)
+
+    def _found(self, words: Words, places: IntArray, order: _Order) -> _Rows:
+        """The rows of a batch that have a root."""
+        some = np.flatnonzero(places >= 0)
+        words, places = words[some], places[some]
+        hashes = self._hashes[places]
+        for word in words.T:
+            hashes = mixed(hashes ^ word)
+        return _Rows(places, None if order is None else (order[0][some], order[1].take(pa.array(some))), hashes, words)
+
+
+@frozen
+class _Rows:
+    """Children: the place of the root, what orders them, a hash, and packed codes."""
+
+    places: IntArray
+    order: _Order
+    hashes: Words
+    words: Words
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Rows]) -> _Rows:
+        """All of these; one without a child says nothing of the order."""
+        own = [part for part in parts if len(part.places)] or parts[:1]
+        orders = [part.order for part in own if part.order is not None]
+        numbers, texts = ([order[at] for order in orders] for at in (0, 1))
+        return cls(
+            np.concatenate([part.places for part in own]),
+            (np.concatenate(numbers), pa.concat_arrays(texts)) if orders else None,
+            np.concatenate([part.hashes for part in own]),
+            np.concatenate([part.words for part in own]),
+        )
+
+    def first(self, most: int) -> _Rows:
+        """At most so many of each root, sorted by root and in their order."""
+        ordered = [] if self.order is None else [_ranks(self.order[1]), self.order[0]]
+        at = np.lexsort([*self.words.T[::-1], self.hashes, *ordered, self.places])
+        places = self.places[at]
+        # A row stays unless the row `most` places before it has the same root.
+        selected = np.ones(len(at), bool)
+        selected[most:] = places[most:] != places[:-most]
+        at = at[selected]
+        order = None if self.order is None else (self.order[0][at], self.order[1].take(pa.array(at)))
+        return _Rows(self.places[at], order, self.hashes[at], self.words[at])
+
+
+def _order_of(raw: Any) -> _Order:
+    """Numbers, infinite for what is none, and texts: empty for numbers, and null where nothing is said."""
+    if raw is None:
+        return None
+    distinct = as_text(raw).cast(pa.large_binary()).dictionary_encode()
+    numbers, texts = [], []
+    for text in distinct.dictionary.to_pylist():
+        number = parse_number(text)
+        is_number = number is not None and number == number
+        numbers.append(number if is_number else np.inf)
+        # A letter tells a text from the empty one of a number; NaN and blanks say nothing.
+        texts.append(b"" if is_number else b"t" + text if number is None and text.strip() else None)
+    codes = distinct.indices.fill_null(len(texts)).to_numpy()
+    return np.array([*numbers, np.inf])[codes], pa.array([*texts, None], pa.large_binary()).take(pa.array(codes))
+
+
+def _ranks(texts: Any) -> IntArray:
+    """The rank of each text byte by byte, nulls last."""
+    distinct = texts.dictionary_encode()
+    known = distinct.dictionary.to_pylist()
+    ranks: IntArray = np.full(len(known) + 1, len(known))
+    ranks[sorted(range(len(known)), key=known.__getitem__)] = np.arange(len(known))
+    result: IntArray = ranks[distinct.indices.fill_null(len(known)).to_numpy()]
+    return result
+
+
+class _Pairs:
+    """The records: each root with its first child, the child that is looked at, and the one before that.
+
+    rows: of the roots, packed. hashes: of their keys. children: packed, root by root. sizes: how many each root has.
+    """
+
+    def __init__(
+        self, related: Related, roots: Domain, rows: Words, hashes: Words, children: Words, sizes: IntArray
+    ) -> None:
+        self._related, self._roots, self._rows = related, roots, rows
+        self._children, self._sizes = children, sizes
+        self._starts = np.cumsum(sizes) - sizes
+        # One of the children after the first, each as likely: a number below size - 1 out of 32 bits of the hash.
+        others = np.maximum(sizes, 2).astype(np.uint64) - np.uint64(1)
+        drawn = (mixed(hashes ^ _DRAW) >> np.uint64(32)) * others >> np.uint64(32)
+        self._drawn = np.where(sizes > 1, 1 + drawn.astype(np.int64), 0)
+
+    def codes(self, columns: Sequence[str], part: slice) -> Codes:
+        """Codes of the named columns, of some of the roots."""
+        pair, related = self._related.pair, self._related
+        sizes, drawn, starts = self._sizes[part], self._drawn[part], self._starts[part]
+        made: dict[str, Array] = {SIZE: sizes.astype(code_dtype(pair[SIZE].size))}
+        if POSITION in pair:
+            made[POSITION] = np.minimum(drawn, 2).astype(np.uint8)
+        own = [name for name in columns if name in self._roots]
+        made |= dict(zip(own, unpacked(self._roots, own, self._rows[part]), strict=True))
+        at = (np.where(sizes > 0, starts, -1), np.where(drawn > 0, starts + drawn, -1))
+        for slot, places in zip(related.slots, (*at, np.where(drawn > 1, at[1] - 1, -1)), strict=False):
+            wanted = [name for name in related.children.names if slot + name in columns]
+            made |= {slot + name: codes for name, codes in zip(wanted, self._of(wanted, places), strict=True)}
+        return [made[name] for name in columns]
+
+    def _of(self, names: Sequence[str], places: IntArray) -> Codes:
+        """Codes of the children at these places, absent where there is none, which is -1."""
+        children, some = self._related.children, np.flatnonzero(places >= 0)
+        result = []
+        for name, codes in zip(names, unpacked(children, names, self._children[places[some]]), strict=True):
+            absent = children[name].size  # the code after the last one
+            column = np.full(len(places), absent, code_dtype(absent + 1))
+            column[some] = codes
+            result.append(column)
+        return result
