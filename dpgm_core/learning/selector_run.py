@@ -21,6 +21,7 @@ from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.curator.session import LiveSession
 from dpgm_core.domain.domain import Domain
+from dpgm_core.domain.related import Related
 from dpgm_core.errors import BudgetError, DpgmError, IncompatiblePlugin, LearningFailed, OptionError, StructureError
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit, Fitter, Learner, name_of
@@ -575,13 +576,15 @@ def selector_of(selector: object) -> Selector:
 
 
 def workload_of(workload: object) -> Workload:
-    """Return the workload, or the default one of a domain.
+    """Return the workload, or the default one of a domain or of two related tables.
 
     >>> workload_of(Domain.from_sizes({"a": 2, "b": 3})).attributes
     ('a', 'b')
     """
     if isinstance(workload, Domain):
         return Workload.default(workload)
+    if isinstance(workload, Related):
+        return Workload.related(workload)
     if not isinstance(workload, Workload):
         raise OptionError(
             "a selector needs to know what the model is for: workload=Workload.all(domain), or workload=domain for its "

@@ -15,6 +15,7 @@ from attrs import evolve, field, frozen
 from dpgm_core._util.exact_numbers import Amount, amount, whole
 from dpgm_core._util.html import Html, card, first
 from dpgm_core.domain.domain import Domain
+from dpgm_core.domain.related import FIRST, POSITION, PREVIOUS, SIZE, Related
 from dpgm_core.errors import BudgetError, OptionError, StructureError, TooLarge, brief, did_you_mean, listed, thousands
 from dpgm_core.structure.graphs import Clique
 
@@ -26,6 +27,8 @@ MAX_CANDIDATES = 40_000
 MAX_TRIPLES = 20_000
 #: Default of the largest table that may be measured, cells.
 MAX_CELLS = 10_000
+#: Attributes of the pairs of two related tables that are columns of neither.
+_COUNTED = (SIZE, POSITION)
 _KEYS = ("order", "max_cells", "targets", "never", "weights")
 
 
@@ -342,6 +345,34 @@ class Workload:
             "weights": [{"clique": list(clique), "weight": str(weight)} for clique, weight in self.weights.items()],
             **rest,
         }
+
+
+def _related_sets(related: Related, counted: Sequence[str]) -> dict[Clique, Amount]:
+    """Return the sets of `Workload.related`, with their weights. counted: the attributes that some of them hold too."""
+    pair, columns = related.pair, related.children.names
+    weights: dict[Clique, Amount] = {}
+
+    def add(*names: str, weight: int = 1) -> None:
+        clique = tuple(name for name in pair.names if name in names and (name in counted or name not in _COUNTED))
+        weights[clique] = max(weight, weights.get(clique, 0))
+
+    for slot in related.slots[:2]:
+        weight = 1 if slot else 2
+        for name in columns:
+            for above in related.root.names or (SIZE,):
+                add(above, SIZE, slot + name, weight=weight)
+        for one, other in itertools.combinations(columns, 2):
+            add(SIZE, slot + one, slot + other, weight=weight)
+    for one, other in itertools.product(columns, repeat=2):
+        if related.max_children > 1:
+            add(SIZE, FIRST + one, other)
+        if related.max_children > 2:
+            add(POSITION, PREVIOUS + one, other)
+    for one, other in itertools.combinations(related.root.names, 2):
+        add(SIZE, one, other)
+    if related.max_children > 2:
+        add(SIZE, POSITION, PREVIOUS + columns[0])
+    return weights
 
 
 def _too_many(order: int) -> str:

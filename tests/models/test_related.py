@@ -185,7 +185,7 @@ def test_a_sample_has_the_tables_of_the_world():
     for _, children, chance in roots:
         if len(children) > 2:
             expected[children[1][0], children[2][0]] += chance
-    assert np.abs(third / third.sum() - expected / expected.sum()).sum() / 2 < 0.01  # in their order
+    assert np.abs(third / third.sum() - expected / expected.sum()).sum() / 2 < 0.02  # of 13,000 in their order
 
 
 def whole(drawn):

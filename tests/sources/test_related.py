@@ -1,0 +1,294 @@
+"""Each root is one record, made of the rows of its key alone, however the two tables are read."""
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpgm_core import DataError, Domain, DomainError, Related
+from dpgm_core.sources import arrow, as_source, persons, related
+from dpgm_core.sources.related import RelatedSource
+from tests.related import expected, small
+
+ROOT = Domain.from_dict({"attributes": {"own": {"labels": ["yes", "no"]}, "rooms": {"bins": [1, 3, 9]}}})
+CHILDREN = Domain.from_dict({"attributes": {"age": {"bins": [0, 18, 65, 99]}, "sex": {"labels": ["f", "m"]}}})
+
+
+def household(most=3, order="line", **options):
+    return Related(root=ROOT, children=CHILDREN, key="id", max_children=most, order=order, **options)
+
+
+def world(rows=200, seed=0, order="line"):
+    """Two tables with orphans, childless, null and repeated keys, and values that are unknown or null."""
+    rng = np.random.default_rng(seed)
+
+    def maybe(values, kind):
+        return pa.array(values, kind, mask=rng.random(len(values)) < 0.05)
+
+    keys = rng.integers(0, 2 * rows // 3 + 1, rows), rng.integers(0, rows, 3 * rows)
+    lines = rng.integers(1, 14, 3 * rows)
+    roots = {"own": rng.choice(["yes", "no", "?"], rows), "rooms": rng.integers(0, 12, rows)}
+    children = {"age": rng.integers(-3, 120, 3 * rows), "sex": rng.choice(["f", "m", "x"], 3 * rows)}
+    return (
+        pa.table({"id": maybe(keys[0], pa.int64()), "own": maybe(roots["own"], pa.string()),
+                  "rooms": maybe(roots["rooms"], pa.int64())}),
+        pa.table({"id": maybe(keys[1], pa.int64()), order: maybe(lines, pa.int64()),
+                  "age": maybe(children["age"], pa.int64()), "sex": maybe(children["sex"], pa.string())}),
+    )  # fmt: skip
+
+
+def rows_of(table):
+    return [tuple(row.values()) for row in table.to_pylist()]
+
+
+def records(source):
+    """How often each record comes; each batch is well formed."""
+    pair, found = source.related.pair, Counter()
+    for batch in source.batches(pair, pair.names):
+        assert all((codes < pair[name].size).all() for name, codes in zip(pair.names, batch, strict=True))
+        found.update(zip(*(codes.tolist() for codes in batch), strict=True))
+    return found
+
+
+def of_tables(stated, roots, children):
+    return records(RelatedSource(root=roots, children=children, related=stated))
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 5])
+@pytest.mark.parametrize("order", ["line", None])
+def test_records_are_those_of_each_key_alone(most, order):
+    """Orphans are dropped, one of several roots of a key remains, null keys are one key, and children beyond r do not
+    count; compared with the same in pure Python."""
+    roots, children = world()
+    stated = household(most, order)
+    found = of_tables(stated, roots, children)
+    assert found == expected(stated, rows_of(roots), rows_of(children))
+    sizes = {record[2] for record in found}
+    assert sizes == set(range(most + 1))
+
+
+WAYS = ["csv", "csv.gz", "parquet", "feather", "ipc stream", "pyarrow", "pyarrow reader", "pandas", "polars", "duckdb"]
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("order", ["line", None])
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_in_gives_the_same_records(way, order, tmp_path, visits):
+    """Files, frames and relations, keys of whole numbers or texts."""
+    roots, children = world(80)
+    stated = household(order=order)
+    made = []
+    for name, table in (("roots", roots), ("children", children)):
+        (tmp_path / name).mkdir()
+        noted = table.append_column("note", pa.array(["x"] * len(table)))  # which `visits` leaves out of CSV
+        made.append(visits.keyed_ways[way](noted, tmp_path / name))
+    assert of_tables(stated, *made) == expected(stated, rows_of(roots), rows_of(children))
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 40), st.integers(1, 4), st.sampled_from(["line", None]), st.integers(1, 15), st.randoms())
+def test_row_order_and_batches_change_nothing(rows, most, order, chunk, random):
+    """Shuffled rows, cut into other batches, of columns in another order, give bit-equal records."""
+    roots, children = world(rows, seed=3)
+    mixed = []
+    for table in (roots, children):
+        names = random.sample(table.column_names, table.num_columns)
+        places = pa.array(random.sample(range(len(table)), len(table)), pa.int64())
+        mixed.append(table.select(names).take(places).to_reader(max_chunksize=chunk))
+    stated = household(most, order)
+    assert of_tables(stated, *mixed) == expected(stated, rows_of(roots), rows_of(children))
+
+
+def test_many_merges_keep_what_one_would(monkeypatch):
+    """Sorting in on the way, and output in many batches, change nothing."""
+    roots, children = world(400, seed=4)
+    stated = household(2)
+    whole = of_tables(stated, roots, children)
+    for module in (arrow, persons, related):
+        monkeypatch.setattr(module, "BATCH_ROWS", 7)
+    monkeypatch.setattr(related, "_WAITING", 20)
+    assert of_tables(stated, roots, children) == whole
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 20), st.integers(1, 4), st.sampled_from(["line", None]), st.randoms())
+def test_a_key_taken_out_of_both_tables_takes_out_its_record(rows, most, order, random):
+    """The records of all other keys stay, so a key is one record at most; null keys are one key."""
+    roots, children = world(rows, seed=random.randrange(10**6))
+    stated = household(most, order)
+    keys = sorted({*roots["id"].to_pylist(), *children["id"].to_pylist(), None}, key=str)
+    key = random.choice(keys)
+    left = [
+        table.filter(pa.array([value != key for value in table[name].to_pylist()], pa.bool_()))
+        for table, name in ((roots, "id"), (children, "id"))
+    ]
+    whole, rest = of_tables(stated, roots, children), of_tables(stated, *left)
+    assert not rest - whole
+    assert (whole - rest).total() == (key in roots["id"].to_pylist())
+
+
+def test_order_is_numbers_then_texts_then_nulls():
+    """Numbers by value whatever their type, texts byte by byte, nulls and NaN last."""
+    domain = Domain.from_sizes({"who": 9})
+    stated = Related(root=Domain.from_sizes({"a": 1}), children=domain, key="id", max_children=1, order="line")
+
+    def first(values, kind=None):
+        lines = pa.array(values, kind)
+        for places in (range(len(values)), reversed(range(len(values)))):
+            at = pa.array(list(places))
+            children = pa.table({"id": ["x"] * len(values), "line": lines, "who": list(range(len(values)))}).take(at)
+            found = of_tables(stated, pa.table({"id": ["x"], "a": [0]}), children)
+            yield next(iter(found))[-1]
+
+    cases = [
+        (["10", "9", "100"], None, 1), (["b", "a10", "a9"], None, 1), (["a", "7"], None, 1), ([None, "z"], None, 1),
+        (["", " ", "z"], None, 2), ([None, 3, -2], pa.int8(), 2), ([2.5, float("nan"), 2.25], None, 2),
+        (["nan", "1e3", "999"], None, 2), (["-inf", "-5"], None, 0), (["2024-02-01", "2024-01-31"], None, 1),
+        ([19000, 18999], pa.date32(), 1), ([True, False], None, 1),
+        (["10", "9"], pa.dictionary(pa.int8(), pa.string()), 1),
+    ]  # fmt: skip
+    for values, kind, place in cases:
+        assert list(first(values, kind)) == [place, place], values
+
+
+def test_each_of_the_others_is_drawn_equally_often():
+    """Over 100,000 keys of five children each of the last four is looked at, and each of the five is first without an
+    order, as often: chi-squared below the 99.99th percentile, of these fixed keys."""
+    keys, size = 100_000, 5
+    roots = pa.table({"id": np.arange(keys), "a": np.zeros(keys, int)})
+    children = pa.table({
+        "id": np.repeat(np.arange(keys), size), "line": np.tile(np.arange(size), keys),
+        "who": np.tile(np.arange(size), keys),
+    })  # fmt: skip
+    for order, limits in (("line", (None, 21.1)), (None, (23.5, None))):
+        stated = Related(
+            root=Domain.from_sizes({"a": 1}), children=Domain.from_sizes({"who": size}), key="id", max_children=size,
+            order=order,
+        )  # fmt: skip
+        source = RelatedSource(root=roots, children=children, related=stated)
+        batches = list(source.batches(stated.pair, ["first.who", "who", "previous.who"]))
+        first, this, previous = (np.concatenate(parts) for parts in zip(*batches, strict=True))
+        if order is not None:
+            assert (first == 0).all()
+            assert np.array_equal(previous[this > 1], this[this > 1] - 1) and (previous[this == 1] == size).all()
+        for codes, limit, kinds in zip((first, this - 1), limits, (size, size - 1), strict=True):
+            if limit is not None:
+                counts = np.bincount(codes, minlength=kinds)
+                assert ((counts - keys / kinds) ** 2 / (keys / kinds)).sum() < limit
+        if order is None:  # ordered pairs of distinct children: j tells nothing of who is first
+            counts = np.bincount(first.astype(int) * size + this, minlength=size**2).reshape(size, size)
+            apart = counts[~np.eye(size, dtype=bool)]
+            assert (np.diag(counts) == 0).all()
+            assert ((apart - keys / 20) ** 2 / (keys / 20)).sum() < 53.0
+
+
+def test_tables_without_rows():
+    """No child: all roots have none. No root: there is no record."""
+    roots, children = world(30)
+    found = of_tables(household(), roots, children[:0])
+    assert {record[2:] for record in found} == {(0, 0, 4, 3, 4, 3, 4, 3)}
+    assert not of_tables(household(), roots[:0], children)
+    assert not of_tables(household(order=None), roots[:0], children[:0])
+
+
+def test_any_columns_come_as_asked():
+    """Some of the columns, in any order, are those of the whole records."""
+    roots, children = world(60)
+    source = RelatedSource(root=roots, children=children, related=household())
+    names = source.related.pair.names
+    (whole,) = source.batches(source.related.pair, names)
+    for some in (["size"], ["previous.sex", "own", "first.age"], ["position", "sex"], names[::-1]):
+        (found,) = source.batches(source.related.pair, some)
+        for name, codes in zip(some, found, strict=True):
+            assert np.array_equal(codes, whole[names.index(name)])
+
+
+# --- Refusals --------------------------------------------------------------------------------------
+
+
+def test_one_table_twice_is_refused(tmp_path):
+    """A table of roots that are children of roots."""
+    path = tmp_path / "x.csv"
+    path.write_text("id,own\n1,0\n")
+    for pair in ((path, path), (str(path), tmp_path / "." / "x.csv"), ({"a": np.zeros(1, int)},) * 2):
+        with pytest.raises(DataError, match="the roots and the children are one and the same table"):
+            RelatedSource(root=pair[0], children=pair[1], related=small(2))
+
+
+def test_sources_without_keys_are_refused():
+    """One that cannot read a key, and children whose order cannot be read."""
+
+    class Keyless:
+        def batches(self, domain, columns):
+            raise NotImplementedError
+
+    with pytest.raises(DataError, match="source Keyless cannot read a key"):
+        RelatedSource(root=Keyless(), children=pa.table({}), related=small(2))
+    codes = {"id": np.zeros(1, int)}
+    with pytest.raises(DataError, match="source CodesSource cannot read the column 'line' that orders children"):
+        RelatedSource(root=pa.table({}), children=codes, related=small(2, order="line"))
+    with pytest.raises(DataError, match="related must be Related, got str"):
+        RelatedSource(root=pa.table({}), children=codes, related="id")
+
+
+@pytest.mark.parametrize("order", ["line", None])
+@pytest.mark.parametrize("empty", [False, True])
+def test_wrong_columns_are_refused_with_records_or_without(order, empty):
+    """A column that is missing or of a type without codes, and a key of floats; no message quotes a record."""
+    roots, children = world(20)
+    wrong = {
+        "has no column 'id'": children.drop_columns(["id"]),
+        "has no column 'age'": children.drop_columns(["age"]),
+        "person key 'id' is a column of floats": children.set_column(0, "id", children["id"].cast(pa.float64())),
+    }
+    if order is not None:
+        nested = pa.array([[1]] * len(children))
+        wrong["has no column 'line'"] = children.drop_columns(["line"])
+        wrong["column 'line' has a type of nested values"] = children.set_column(1, "line", nested)
+    for message, table in wrong.items():
+        source = RelatedSource(root=roots, children=table[:0] if empty else table, related=household(order=order))
+        with pytest.raises(DataError, match=message):
+            list(source.batches(source.related.pair, ["age"]))
+
+
+def test_another_domain_is_refused():
+    """The records are those of the statement."""
+    roots, children = world(20)
+    source = RelatedSource(root=roots, children=children, related=household())
+    for wrong in (Domain.from_sizes({"own": 2, "sizes": 3}), Domain.from_sizes({"size": 3})):
+        with pytest.raises(DomainError, match="is not one of the two related tables as they are stated"):
+            list(source.batches(wrong, wrong.names))
+
+
+def test_errors_of_sources_are_withheld():
+    """What a source of children raises quotes no record."""
+
+    class Failing:
+        def names(self):
+            return ("id", "line", "age", "sex")
+
+        def keyed_batches(self, domain, columns, key):
+            raise ValueError("SECRET")
+
+        def batches(self, domain, columns):
+            raise ValueError("SECRET")
+
+        def raw_batches(self, columns):
+            raise ValueError("SECRET")
+
+    roots, _ = world(20)
+    for order in ("line", None):
+        source = RelatedSource(root=roots, children=Failing(), related=household(order=order))
+        with pytest.raises(DataError, match="its own message is withheld") as error:
+            list(source.batches(source.related.pair, ["age"]))
+        assert error.value.__cause__ is error.value.__context__ is None
+
+
+def test_as_source_leaves_it_as_it_is():
+    """It is a source like any other."""
+    roots, children = world(5)
+    source = RelatedSource(root=roots, children=children, related=household())
+    assert as_source(source) is source
