@@ -30,6 +30,7 @@ from dpgm_core import (
 from dpgm_core.domain.constraints import Listed, Ordered
 from dpgm_core.domain.related import Related
 from dpgm_core.models.related import RelatedModel
+from dpgm_core.sources.related import RelatedSource
 
 ROOT, CHILDREN = Domain.from_sizes({"own": 2}), Domain.from_sizes({"age": 3, "sex": 2})
 KINDS = list(itertools.product(range(3), range(2)))  # of a child
@@ -245,17 +246,18 @@ def test_small_worlds(most):
 
 
 def records(one, roots, count, seed):
-    """Codes of pairs of so many roots of a world, and their whole children."""
+    """So many whole roots of a world, and the source of their pairs."""
     rng = np.random.default_rng(seed)
-    drawn = rng.choice(len(roots), count, p=[chance for *_, chance in roots])
-    rows, every = {name: np.zeros(count, np.int64) for name in one.pair.names}, []
-    for row, number in enumerate(drawn):
-        own, children, _ = roots[number]
-        at = 0 if len(children) < 2 else int(rng.integers(1, len(children)))
-        for name, code in pair_of(one, own, children, at).items():
-            rows[name][row] = code
-        every.append((own, children, 1 / count))
-    return rows, every
+    drawn = [roots[at] for at in rng.choice(len(roots), count, p=[chance for *_, chance in roots])]
+    keys = np.arange(count)
+    homes = pa.table({"id": keys, "own": [own for own, *_ in drawn]})
+    rows = [
+        (key, line, *child) for key, (_, some, _) in zip(keys, drawn, strict=True) for line, child in enumerate(some)
+    ]
+    columns = np.array(rows).reshape(-1, 4).T
+    persons = pa.table(dict(zip(("id", "line", "age", "sex"), columns, strict=True)))
+    every = [(own, children, 1 / count) for own, children, _ in drawn]
+    return RelatedSource(root=homes, children=persons, related=one), every
 
 
 CLIQUES = [
@@ -327,7 +329,7 @@ def test_a_release_with_next_to_no_noise_gives_the_tables_of_the_records():
 
 def test_intervals_have_the_errors_of_a_ratio():
     """Where one table tells the whole answer, its variance follows from noise and sampling by the delta method."""
-    one = related(1)
+    one = related(1, order="line")
     run, _ = fitted(one, world(1), 4000, 2, Budget.zcdp(0.5), [("size", "first.age"), ("own",), ("first.sex",)])
     model = RelatedModel(run.model)
     found = model.intervals("age", level=0.9)
@@ -358,7 +360,7 @@ def test_intervals_have_the_errors_of_a_ratio():
 )
 def test_features_give_the_answer(question):
     """The functional of an interval has the value of the answer itself at the model."""
-    model = RelatedModel(fitted(related(3), THREE, 3000, 3, Budget.approx(3, 1e-6))[0].model)
+    model = RelatedModel(fitted(related(3, order="line"), THREE, 3000, 3, Budget.approx(3, 1e-6))[0].model)
     found = model.intervals(**question)
     assert np.allclose(found.estimate, model.marginal(**question), atol=1e-9)
     assert np.all(found.low <= found.estimate) and np.all(found.estimate <= found.high)
@@ -368,7 +370,7 @@ def test_features_give_the_answer(question):
 @pytest.mark.landing
 def test_intervals_of_children_and_siblings_cover():
     """Of nominal 90 % at least 86 %, over 200 simulations of 2,000 roots each; the truth is that of the population."""
-    one = related(3)
+    one = related(3, order="line")
     questions = [
         {"attributes": ("own", "age")},
         {"attributes": "age", "given": {"own": 1}},
@@ -485,7 +487,7 @@ def test_what_is_no_question_is_refused(question, message):
 
 
 def test_refusals_of_models_and_samples():
-    one = related(2)
+    one = related(2, order="line")
     structure = Structure(ROOT, [("own",)])
     with pytest.raises(StructureError, match="other columns"):
         RelatedModel(Model(structure, Tables.zeros(structure)), one)
@@ -499,7 +501,9 @@ def test_refusals_of_models_and_samples():
     model = RelatedModel(run.model)
     with pytest.raises(StructureError, match="no release behind the model measured 'sex'"):
         model.marginal("sex")
-    assert model.sample(5).children.column_names == ["id", "age"] and model.sample(5).root.column_names == ["id"]
+    assert model.sample(5).children.column_names == ["id", "line", "age"] and model.sample(5).root.column_names == [
+        "id"
+    ]
     for call in (lambda: run.model.sample(5), lambda: run.model.complete(pa.table({"own": [0]}))):
         with pytest.raises(StructureError, match="RelatedModel"):
             call()
