@@ -129,6 +129,24 @@ class Workload:
         return cls._of_sets(domain, order, _listed(targets), max_cells, never)
 
     @classmethod
+    def related(cls, related: Related, *, max_cells: int = MAX_CELLS, never: Iterable[Sequence[str]] = ()) -> Workload:
+        """Return the default for two related tables: the sets that samples and answers of their model rest on.
+
+        Of the first child and of another one these are, each with the number of children: a root column and a child
+        column, two child columns, and a column of both; then columns of neighbours, and pairs of root columns. Sets of
+        another child count twice, as it stands for several. Without the number, where these are too many.
+
+        >>> one = Related(root=Domain.from_sizes({"own": 2}), children=Domain.from_sizes({"age": 4}), key="id",
+        ...     max_children=2)
+        >>> {clique: int(weight) for clique, weight in Workload.related(one).weights.items()}
+        {('own', 'size', 'first.age'): 1, ('own', 'size', 'age'): 2, ('size', 'first.age', 'age'): 1}
+        """
+        try:
+            return cls.of(related.pair, _related_sets(related, (SIZE, POSITION)), max_cells=max_cells, never=never)
+        except TooLarge:
+            return cls.of(related.pair, _related_sets(related, ()), max_cells=max_cells, never=never)
+
+    @classmethod
     def of(
         cls,
         domain: Domain,
