@@ -26,6 +26,7 @@ from dpgm_core._util.arrays import Array, FloatArray, IntArray
 from dpgm_core._util.randomness import Randomness, SeededRandomness, randomness_or_system
 from dpgm_core.components.registry import Registry
 from dpgm_core.domain.attribute import first_repeated
+from dpgm_core.domain.domain import Domain
 from dpgm_core.domain.related import FIRST, PREVIOUS, SIZE, Related
 from dpgm_core.errors import (
     DataError,
@@ -145,6 +146,12 @@ class RelatedModel:
 
     def __repr__(self) -> str:
         return brief("RelatedModel", repr(self.model), self.related.describe())
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The columns that it answers about: of roots, `size`, of children; without keys and without constraints."""
+        pair, children = self.model.domain, self.related.children
+        return Domain([pair[name] for name in (*self._roots, SIZE)] + [children[name] for name in self._children])
 
     # --- Numbers of roots and children -----------------------------------------------------------
 
@@ -267,6 +274,19 @@ class RelatedModel:
             labels=question.labels(self),
             flaws=caveats_of(self.model.releases),
         )
+
+    def needs_replicates(
+        self,
+        attributes: Sequence[str] | str = (),
+        given: Mapping[str, object] | None = None,
+        *,
+        siblings: tuple[str, str] | None = None,
+    ) -> bool:
+        """Return whether `intervals` of this question take replicates, as `Model.needs_replicates`."""
+        question = self._question(attributes, given or {}, siblings)
+        if not question.of_children:
+            return self.model.needs_replicates(question.names, question.given)
+        return self._functional(question) is None
 
     # --- Samples ---------------------------------------------------------------------------------
 

@@ -280,9 +280,11 @@ def check_has_records(run: Spec) -> None:
     from dpgm_core.sources import as_source
     from dpgm_core.sources.csv import CsvSource
 
-    source = as_source(run.data)
+    # Of two related tables the roots: all of them may be without children.
+    source = as_source(run.data if run.terms.related is None else run.data["root"])
     cliques = run.domain.names if run.structure is None else [name for one in run.structure.cliques for name in one]
     columns = run.workload.attributes if run.workload is not None else cliques
+    columns = columns if run.terms.related is None else run.terms.related.root.names
     if isinstance(source, CsvSource) and redact_source_errors(source, lambda: source.has_header_alone(columns)):
         raise DataError(f"{source.path} has no record behind the line that names its columns; nothing was charged")
 
@@ -329,6 +331,7 @@ def open_ledger(run: Spec) -> Iterator[Ledger | None]:
                 unit=run.terms.unit,
                 person=run.terms.person,
                 rows_per_person=run.terms.rows_per_person,
+                related=run.terms.related,
             )
             print_err(f"dpgm: created ledger {run.ledger.path} with {run.ledger.budget}")
         except BudgetError:
