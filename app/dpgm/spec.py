@@ -47,6 +47,7 @@ __all__ = [
     "check_shared",
     "domain_of",
     "file_stem",
+    "is_related",
     "load_spec",
     "parse_setting",
     "read_analyses",
@@ -376,15 +377,15 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         said = ", ".join(f"{key} = {plain[key]}" for key in amounts)
         raise OptionError(f"{where} has {said} at its top level; write budget = {{ {said} }}")
     check_known(where, plain, _KEYS)
-    is_related = _is_related(plain)
-    if is_related:
+    two = is_related(plain)
+    if two:
         plain = {"structure": {_SELECTOR_KEY: _RELATED_SELECTOR}, **plain}
     for key, hint in _REQUIRED.items():
         if key not in plain and not (key == "structure" and "research" in plain):
             raise OptionError(f"{where} does not say {key!r}{hint}; add it")
     folder = path.parent
     related = None
-    if is_related:
+    if two:
         related, remarks = _related(where, plain, folder)
         read = related.pair
     else:
@@ -408,7 +409,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         remarks += _check_measured(where, related, structure, workload)
     return Spec(
         name=file_stem(where, plain.get("name", path.stem)),
-        data=_two_data(where, plain["data"], folder) if is_related else _data(where, plain["data"], folder),
+        data=_two_data(where, plain["data"], folder) if two else _data(where, plain["data"], folder),
         domain=read,
         structure=structure,
         selector=selector,
@@ -471,13 +472,13 @@ def structure_of(where: str, plain: Any, domain: Domain, folder: Path) -> tuple[
     return bif_structure(folder / text_of(where, "structure.bif", plain["bif"]), domain)
 
 
-def _is_related(plain: Mapping[str, Any]) -> bool:
+def is_related(plain: Mapping[str, Any]) -> bool:
     """Whether a spec is of two related tables, by any key that only those have."""
     data, domain = (plain.get(key) for key in ("data", "domain"))
-    two = isinstance(data, Mapping) and "source" not in data and bool(data.keys() & {*_TABLES})
-    return (
-        two or any(key in plain for key in _OF_RELATED) or (isinstance(domain, Mapping) and {*_TABLES} <= set(domain))
-    )
+    if isinstance(data, Mapping) and "source" not in data and data.keys() & {*_TABLES}:
+        return True
+    tables = [domain.get(key) for key in _TABLES] if isinstance(domain, Mapping) else [None]
+    return any(key in plain for key in _OF_RELATED) or all(isinstance(one, Mapping) for one in tables)
 
 
 def _related(where: str, plain: Mapping[str, Any], folder: Path) -> tuple[Related, list[str]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from dpgm.spec import Spec
     from dpgm_core._util.progress import Progress
-    from dpgm_core.models.model import Model
+    from dpgm_core.domain.domain import Domain
     from dpgm_core.privacy.ledger import Ledger
     from dpgm_core.releases.release import NoisyTables
 
@@ -103,11 +103,11 @@ def parse_evidence(pairs: Sequence[str]) -> dict[str, str]:
     return fixed
 
 
-def print_evidence_bins(model: Model, evidence: Mapping[str, str]) -> None:
+def print_evidence_bins(domain: Domain, evidence: Mapping[str, str]) -> None:
     """Print on stderr the bins of values in the evidence."""
     from dpgm_core.models.queries import read_evidence
 
-    for name, label in read_evidence(model.domain, evidence).bins(model.domain).items():
+    for name, label in read_evidence(domain, evidence).bins(domain).items():
         print_err(f"dpgm: {name}={evidence[name]} is in the bin {label}")
 
 

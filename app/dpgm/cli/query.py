@@ -34,6 +34,7 @@ from dpgm_core.errors import ModelFileError, OptionError
 
 if TYPE_CHECKING:
     from dpgm_core._util.arrays import FloatArray
+    from dpgm_core.domain.domain import Domain
     from dpgm_core.inference.contract import Estimates
     from dpgm_core.models.intervals import Interval
     from dpgm_core.models.model import Model
@@ -102,6 +103,7 @@ _STANDINGS = {
     "measured": "one released table holds these attributes",
     "by structure": "right as far as the structure is: no released table tells all of their labels together",
     "not measured": "no release measured some of these attributes: what is said of them is no finding",
+    "sampled": "children of a root further apart than two next to each other were counted in sampled roots",
     "by definition": "this is what the model says; no release is behind it",
 }
 
@@ -128,6 +130,11 @@ _STANDINGS = {
     metavar="NAME",
     help="Print a statistic of numbers: mean, sd, median, correlation, or 0.9 for a quantile; repeatable.",
 )
+@click.option(
+    "--siblings",
+    is_flag=True,
+    help="Of a model of two related tables: the two ATTRIBUTEs are of a child and of another child of its root.",
+)
 @replicates_options
 @json_option
 @progress_option
@@ -141,6 +148,7 @@ def query(
     level: float | None,
     unmeasured: Unmeasured | None,
     statistics: tuple[str, ...],
+    siblings: bool,
     replicates: int | None,
     seed: int | None,
     as_json: bool,
@@ -149,12 +157,19 @@ def query(
 
     The standing of an answer is "measured" if one released table holds all attributes of the question, conditions
     included, and "by structure" if the answer depends on the model's independences.
+
+    Of two related tables probabilities are of children where a column of theirs is named or given, else of roots.
     """
+    from dpgm.related import refuse_related, unanswered
     from dpgm_core.models.intervals import checked_level
     from dpgm_core.models.model_file import load_model
     from dpgm_core.models.queries import quote_names
 
     loaded = load_model(model_file)
+    if siblings and loaded.related is None:
+        raise OptionError("--siblings are children of one root, and the model is of one table; leave it out")
+    if loaded.related is not None and (most_probable or statistics):
+        refuse_related(loaded, "--map is" if most_probable else "--statistic is")
     model = loaded.using(inference, unmeasured=unmeasured)
     fixed = parse_evidence(evidence)
     if level is None and (replicates is not None or seed is not None):
@@ -168,19 +183,25 @@ def query(
             raise OptionError("--map answers for all attributes; leave the names out and fix labels with --given")
         _print_record(model, model_file, fixed, as_json)
         return
+    if siblings and len(attributes) != 2:
+        raise OptionError(
+            "--siblings needs two ATTRIBUTEs, of a child and of another child of its root, such as age age"
+        )
     if not attributes:
         _print_model(model, model_file, fixed, unmeasured, as_json)
         return
-    left_out = [name for name in attributes if unmeasured == "omit" and name in model.unmeasured]
+    left_out = [name for name in attributes if unmeasured == "omit" and name in unanswered(model)]
     attributes = tuple(name for name in attributes if name not in left_out)
     if not attributes:
         raise OptionError(f"no release behind the model measured {quote_names(left_out)}, so nothing is left to answer")
+
+    question = _Question(attributes, fixed, siblings)
 
     def refitted() -> Model | None:
         if level is None:
             return None
         checked_level(level)
-        if replicates is seed is None and not statistics and not model.needs_replicates(attributes, fixed):
+        if replicates is seed is None and not statistics and not question.ask("needs_replicates", model):
             return None
         return with_replicates(loaded, model_file, replicates, seed).using(inference, unmeasured=unmeasured)
 
@@ -188,42 +209,69 @@ def query(
         model.standing(attributes, fixed)  # first: it refuses what cannot be asked
         print_statistics((model, refitted()), model_file, attributes, statistics, fixed, level, as_json)
         return
-    _print_answer((model, refitted), model_file, attributes, fixed, level, top, left_out, as_json)
+    _print_answer((model, refitted), model_file, question, level, top, left_out, as_json)
+
+
+class _Question:
+    """p(attributes | given). siblings: the second attribute is of another child of the first one's root."""
+
+    def __init__(self, attributes: tuple[str, ...], given: dict[str, str], siblings: bool) -> None:
+        self.attributes, self.given, self.siblings = attributes, given, siblings
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the answer."""
+        return (self.attributes[0], f"{self.attributes[1]} of a sibling") if self.siblings else self.attributes
+
+    def ask(self, answer: str, model: Model, **options: Any) -> Any:
+        """What a method of the model, or of what answers for two related tables, says of the question."""
+        from dpgm.related import answering
+        from dpgm_core.models.queries import read_evidence
+
+        answers, given = answering(model), self.given
+        if model.related is None:
+            return getattr(answers, answer)(self.attributes, given, **options)
+        codes = read_evidence(answers.domain, given).codes  # values are looked up in bins
+        names: tuple[str, ...] = () if self.siblings else self.attributes
+        siblings = self.attributes if self.siblings else None
+        return getattr(answers, answer)(names, codes, siblings=siblings, **options)
 
 
 def _print_answer(
     loaded: tuple[Model, Callable[[], Model | None]],
     model_file: Path,
-    attributes: tuple[str, ...],
-    fixed: dict[str, str],
+    question: _Question,
     level: float | None,
     top: int | None,
     left_out: list[str],
     as_json: bool,
 ) -> None:
-    """p(attributes | fixed), row by row. loaded: the model, and what makes replicates, once all has been checked."""
+    """The answer, row by row. loaded: the model, and what makes replicates, once all has been checked."""
+    from dpgm.related import answering
     from dpgm_core.releases.session import caveats_of
 
     model, refitted = loaded
-    model.standing(attributes, fixed)  # first: it refuses what cannot be asked
-    cells = math.prod(model.domain.shape(attributes))
+    attributes, fixed = question.attributes, question.given
+    question.ask("standing", model)  # first: it refuses what cannot be asked
+    domain = answering(model).domain
+    cells = math.prod(domain[name].size for name in attributes)
     if top is None and cells > _MAX_ROWS:
         raise OptionError(f"that table has {cells:,} rows; name fewer attributes, or ask for the largest with --top N")
-    estimates = model.estimates_of([attributes], given=fixed)
-    table = model.marginal(attributes, given=fixed) if estimates is None else estimates.tables[0]
+    estimates = model.estimates_of([attributes], given=fixed) if model.related is None else None
+    table = question.ask("marginal", model) if estimates is None else estimates.tables[0]
     interval, columns = None, {"probability": table}
     if level is not None:
         model = refitted() or model
-        interval = model.intervals(attributes, given=fixed, level=level)
+        interval = question.ask("intervals", model, level=level)
         columns |= {"standard error": interval.standard_error, "low": interval.low, "high": interval.high}
-    rows = _rows(model, attributes, list(columns.values()), top)
-    standing = model.standing(attributes, fixed)
+    rows = _rows(domain, attributes, list(columns.values()), top)
+    standing = question.ask("standing", model)
     inference = str(model.inference)
     if not as_json:
         stamp(model_file, caveats_of(model.releases))
         print_left_out(left_out)
-        print_evidence_bins(model, fixed)
-        print_table([*attributes, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
+        print_evidence_bins(domain, fixed)
+        print_table([*question.names, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
         _print_standing(standing, interval)
         if interval is not None and interval.note is not None:
             print_out(interval.note)
@@ -236,7 +284,7 @@ def _print_answer(
     sure |= {} if interval is None else {"undefined_replicates": interval.undefined}
     print_json(
         {
-            "attributes": list(attributes),
+            "attributes": list(question.names),
             "given": fixed,
             "standing": standing,
             "left_out": left_out,
@@ -289,10 +337,10 @@ def _print_record(model: Model, model_file: Path, fixed: dict[str, str], as_json
 
 
 def _rows(
-    model: Model, attributes: tuple[str, ...], columns: list[FloatArray], top: int | None
+    domain: Domain, attributes: tuple[str, ...], columns: list[FloatArray], top: int | None
 ) -> list[tuple[tuple[str, ...], tuple[float, ...]]]:
     """(labels, values) of each cell; the `top` most probable, if asked for."""
-    labels = [model.domain[name].labels for name in attributes]
+    labels = [domain[name].labels for name in attributes]
     values = zip(*(column.reshape(-1).tolist() for column in columns), strict=True)
     rows = list(zip(itertools.product(*labels), values, strict=True))
     return rows if top is None else sorted(rows, key=lambda row: -row[1][0])[:top]
@@ -330,11 +378,18 @@ def _drawn(estimates: Estimates | None) -> dict[str, Any]:
 
 
 def _describe(model: Model) -> None:
+    from dpgm.related import answering, by_table
+
     print_table(
         ["attribute", "labels"],
-        [[one.name, ", ".join(one.labels[:8]) + (", ..." if one.size > 8 else "")] for one in model.domain],
+        [[one.name, ", ".join(one.labels[:8]) + (", ..." if one.size > 8 else "")] for one in answering(model).domain],
     )
     print_out()
+    if model.related is not None:
+        roots, children = by_table(model.related, answering(model).domain.names)
+        print_out(f"two related tables, with {model.related.describe()}")
+        print_out(f"roots: {', '.join(roots)}; children: {', '.join(children)}")
+        print_out()
     print_lines(model.structure.describe())
     blocks = model.structure.domain
     if model.latent:

@@ -194,6 +194,8 @@ def print_fit(
             notes=_selection_record(done.model).get("notes", []),
         )
     what = "records: " if surest.contributions is None else "persons: "
+    if done.model.related is not None:
+        what = "roots:   "
     print_out(f"{what}{_records_counted(surest):,.0f} ({surest.total_policy})")
     if not done.converged:
         print_out("WARNING: the learner did not converge; the model carries this flag")
@@ -299,18 +301,20 @@ def _print_margins(model: Model, level: float | None) -> None:
 
     What was not measured is named, and what was measured in tied tables alone.
     """
+    from dpgm.related import answering, unanswered
     from dpgm_core.domain.attribute_tables import MISSING
     from dpgm_core.models.queries import BY_STRUCTURE
 
     rows, tied = [], []
-    unmeasured = set(model.unmeasured)
-    for attribute in model.domain:
+    unmeasured = unanswered(model)
+    answers = answering(model)
+    for attribute in answers.domain:
         if attribute.name in unmeasured:
             continue
-        if model.standing(attribute.name) == BY_STRUCTURE:
+        if answers.standing(attribute.name) == BY_STRUCTURE:
             tied.append(attribute.name)
-        intervals = None if level is None else model.intervals(attribute.name, level=level)
-        shares = model.marginal(attribute.name) if intervals is None else intervals.estimate
+        intervals = None if level is None else answers.intervals(attribute.name, level=level)
+        shares = answers.marginal(attribute.name) if intervals is None else intervals.estimate
         own_label = attribute.labels[attribute.unknown] == MISSING  # of which the notes of a fit speak
         if attribute.size > 1 and shares[attribute.unknown] > 0.95 and not own_label:
             print_err(
@@ -333,7 +337,7 @@ def _print_margins(model: Model, level: float | None) -> None:
     if tied:
         print_out(f"by structure, as only tables shared with others hold them: {', '.join(tied)}")
     if unmeasured:
-        print_out(unmeasured_note(model.unmeasured))
+        print_out(unmeasured_note(unmeasured))
 
 
 # --- Names of output files ---
@@ -705,7 +709,7 @@ def print_statistics(
         print_json({"given": dict(evidence), "with_a_number": present, **sure, "rows": rows, **facts})
         return
     stamp(model_file, caveats_of(model.releases))
-    print_evidence_bins(model, evidence)
+    print_evidence_bins(model.domain, evidence)
     bars = [] if refitted is None else ["low", "high", "standard error"]
     cells = []
     for row in rows:

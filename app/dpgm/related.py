@@ -1,0 +1,89 @@
+"""Models of two related tables in commands and reports: what answers for them, and the files of their samples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpgm_core._util.locations import place
+from dpgm_core.errors import OptionError
+
+if TYPE_CHECKING:
+    from dpgm.spec import Spec
+    from dpgm_core.domain.related import Related
+    from dpgm_core.models.model import Model
+    from dpgm_core.models.related import RelatedModel
+    from dpgm_core.sources.contract import AnySource
+
+__all__ = ["answering", "by_table", "data_files", "file_names", "records_of_spec", "refuse_related", "unanswered"]
+
+#: Of the provenance: the names of the two data files.
+_FILES = "files"
+_WRITTEN = (".csv", ".csv.gz", ".parquet", ".arrow")
+
+
+def answering(model: Model) -> Model | RelatedModel:
+    """The model, or of two related tables what answers about their columns."""
+    if model.related is None:
+        return model
+    from dpgm_core.models.related import RelatedModel
+
+    return RelatedModel(model)
+
+
+def unanswered(model: Model) -> tuple[str, ...]:
+    """The columns that a model has no answer about."""
+    if model.related is None:
+        return tuple(model.unmeasured)
+    answers = answering(model).domain
+    return tuple(name for name in (*model.related.root.names, *model.related.children.names) if name not in answers)
+
+
+def refuse_related(model: Model, what: str) -> None:
+    """Refuse, with OptionError, what is about one table. what: `a linear regression is`."""
+    if model.related is not None:
+        raise OptionError(
+            f"{what} of one table, and the model is of two related ones; dpgm query answers about them, and dpgm sample "
+            "draws both"
+        )
+
+
+def by_table(related: Related, names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The names of columns of roots, `size` among them, and of children."""
+    named = list(names)
+    return [one for one in named if one not in related.children], [one for one in named if one in related.children]
+
+
+def records_of_spec(run: Spec) -> Any:
+    """The records of a spec, as `as_source` takes them."""
+    if run.terms.related is None:
+        return run.data
+    from dpgm_core.sources.related import RelatedSource
+
+    source: AnySource = RelatedSource(related=run.terms.related, **run.data)
+    return source
+
+
+def data_files(data: Any) -> dict[str, Any]:
+    """What a model's provenance states of the data of a spec: of two related tables the names of their files."""
+    if not isinstance(data, Mapping) or set(data) != {"root", "children"}:
+        return {}
+    paths = [one.get("path") if isinstance(one, Mapping) else one for one in (data["root"], data["children"])]
+    return {_FILES: [place(one).name for one in paths]} if all(isinstance(one, (str, Path)) for one in paths) else {}
+
+
+def file_names(model: Model) -> tuple[str, str]:
+    """What the two files of a sample are named: as the data files, where these are known and can be told apart."""
+    stated = model.provenance.get(_FILES)
+    names = [Path(one).name for one in stated if isinstance(one, str)] if isinstance(stated, list) else []
+    stems = [
+        re.sub(r"\.(csv|tsv|txt|parquet|arrow|feather|ipc)(\.gz)?$", "", one, flags=re.IGNORECASE) for one in names
+    ]
+    if len(set(stems)) != 2 or not all(one.isprintable() and one.strip(".") for one in stems):
+        return "root.csv", "children.csv"
+    endings = [name[len(stem) :].lower() for name, stem in zip(names, stems, strict=True)]
+    alike = endings[0] == endings[1] and endings[0] in _WRITTEN
+    first, second = (stem + (endings[0] if alike else ".csv") for stem in stems)
+    return first, second
