@@ -21,6 +21,7 @@ __all__ = ["answering", "by_table", "data_files", "file_names", "records_of_spec
 
 #: Of the provenance: the names of the two data files.
 _FILES = "files"
+_ENDING = re.compile(r"\.(csv|tsv|txt|parquet|arrow|feather|ipc)(\.gz)?$", re.IGNORECASE)
 _WRITTEN = (".csv", ".csv.gz", ".parquet", ".arrow")
 
 
@@ -45,8 +46,8 @@ def refuse_related(model: Model, what: str) -> None:
     """Refuse, with OptionError, what is about one table. what: `a linear regression is`."""
     if model.related is not None:
         raise OptionError(
-            f"{what} of one table, and the model is of two related ones; dpgm query answers about them, and dpgm sample "
-            "draws both"
+            f"{what} of one table, and the model is of two related ones; dpgm query answers about these, dpgm sample "
+            "draws them"
         )
 
 
@@ -66,21 +67,19 @@ def records_of_spec(run: Spec) -> Any:
     return source
 
 
-def data_files(data: Any) -> dict[str, Any]:
+def data_files(data: Mapping[str, Any]) -> dict[str, Any]:
     """What a model's provenance states of the data of a spec: of two related tables the names of their files."""
-    if not isinstance(data, Mapping) or set(data) != {"root", "children"}:
-        return {}
-    paths = [one.get("path") if isinstance(one, Mapping) else one for one in (data["root"], data["children"])]
-    return {_FILES: [place(one).name for one in paths]} if all(isinstance(one, (str, Path)) for one in paths) else {}
+    tables = (data["root"], data["children"])
+    paths = [one.get("path") if isinstance(one, Mapping) else one for one in tables]
+    known = [place(one).name for one in paths if isinstance(one, (str, Path))]
+    return {_FILES: known} if len(known) == len(tables) else {}
 
 
 def file_names(model: Model) -> tuple[str, str]:
     """What the two files of a sample are named: as the data files, where these are known and can be told apart."""
     stated = model.provenance.get(_FILES)
     names = [Path(one).name for one in stated if isinstance(one, str)] if isinstance(stated, list) else []
-    stems = [
-        re.sub(r"\.(csv|tsv|txt|parquet|arrow|feather|ipc)(\.gz)?$", "", one, flags=re.IGNORECASE) for one in names
-    ]
+    stems = [_ENDING.sub("", one) for one in names]
     if len(set(stems)) != 2 or not all(one.isprintable() and one.strip(".") for one in stems):
         return "root.csv", "children.csv"
     endings = [name[len(stem) :].lower() for name, stem in zip(names, stems, strict=True)]

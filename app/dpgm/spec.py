@@ -492,14 +492,14 @@ def _related(where: str, plain: Mapping[str, Any], folder: Path) -> tuple[Relate
         raise OptionError(f"{where}: [research] is for one table, and here are two related ones; leave it out")
     table = _two(where, "domain", plain["domain"], "constraints")
     (root, remarks), (children, more) = (domain_of(f"{where}: {key}", table[key], folder) for key in _TABLES)
-    most = plain.get("max_children")
+    most: Any = plain.get("max_children")
     stated = table.get("constraints")
     rules = read_constraints(stated, named_columns(root, children, most), folder) if stated is not None else ()
     related = Related(
         root=root,
         children=children,
         key=plain["key"],
-        max_children=most,  # type: ignore[arg-type]  # which it checks
+        max_children=most,
         order=plain.get("order"),
         constraints=rules,
     )
@@ -542,8 +542,8 @@ def _check_measured(
         held = [any(slot + name in clique for clique in cliques) for slot in (FIRST, "")]
         if not all(held):
             yield (
-                f"no clique holds both {FIRST}{name} and {name}, the first child's and another one's, so nothing can be "
-                f"said of {name}; name cliques of each, or leave the column out"
+                f"cliques must hold {FIRST}{name} and {name}, the first child's and another one's, to tell {name} of "
+                "all children; one is in none, so it will be left out"
             )
         elif not any({SIZE, name} <= clique for clique in cliques):
             yield (

@@ -512,8 +512,8 @@ def fit(  # noqa: PLR0913 - each setting of a run is a parameter
     ----------
     data
         A path (CSV, Parquet, Arrow IPC), a table as in a spec file ({"source": "csv", "path": ..., option: ...}), a
-        data frame or any object with `__arrow_c_stream__`, integer code arrays, or a Source. Of two related tables, which
-        `terms` state: {"root": ..., "children": ...}, each such data.
+        data frame or any object with `__arrow_c_stream__`, integer code arrays, or a Source. Of two related tables,
+        which `terms` state: {"root": ..., "children": ...}, each such data.
     structure
         The cliques to measure and model; or a selector that chooses them privately within the budget: its name
         ("auto"), a table with its options, or an object (see `select`).

@@ -98,6 +98,9 @@ _INTERVALS = (
     "by structure only if the structure is right, or a holdout measured its error."
 )
 
+#: What the name of a column of another child of the same root begins with.
+_SIBLING = "sibling."
+
 #: What a standing means, under the answer.
 _STANDINGS = {
     "measured": "one released table holds these attributes",
@@ -130,11 +133,6 @@ _STANDINGS = {
     metavar="NAME",
     help="Print a statistic of numbers: mean, sd, median, correlation, or 0.9 for a quantile; repeatable.",
 )
-@click.option(
-    "--siblings",
-    is_flag=True,
-    help="Of a model of two related tables: the two ATTRIBUTEs are of a child and of another child of its root.",
-)
 @replicates_options
 @json_option
 @progress_option
@@ -148,7 +146,6 @@ def query(
     level: float | None,
     unmeasured: Unmeasured | None,
     statistics: tuple[str, ...],
-    siblings: bool,
     replicates: int | None,
     seed: int | None,
     as_json: bool,
@@ -158,7 +155,8 @@ def query(
     The standing of an answer is "measured" if one released table holds all attributes of the question, conditions
     included, and "by structure" if the answer depends on the model's independences.
 
-    Of two related tables probabilities are of children where a column of theirs is named or given, else of roots.
+    Of two related tables probabilities are of children where a column of theirs is named or given, else of roots; of
+    pairs of children of one root where the second ATTRIBUTE is sibling.COLUMN: dpgm query MODEL sex sibling.sex.
     """
     from dpgm.related import refuse_related, unanswered
     from dpgm_core.models.intervals import checked_level
@@ -166,8 +164,6 @@ def query(
     from dpgm_core.models.queries import quote_names
 
     loaded = load_model(model_file)
-    if siblings and loaded.related is None:
-        raise OptionError("--siblings are children of one root, and the model is of one table; leave it out")
     if loaded.related is not None and (most_probable or statistics):
         refuse_related(loaded, "--map is" if most_probable else "--statistic is")
     model = loaded.using(inference, unmeasured=unmeasured)
@@ -183,10 +179,6 @@ def query(
             raise OptionError("--map answers for all attributes; leave the names out and fix labels with --given")
         _print_record(model, model_file, fixed, as_json)
         return
-    if siblings and len(attributes) != 2:
-        raise OptionError(
-            "--siblings needs two ATTRIBUTEs, of a child and of another child of its root, such as age age"
-        )
     if not attributes:
         _print_model(model, model_file, fixed, unmeasured, as_json)
         return
@@ -195,7 +187,7 @@ def query(
     if not attributes:
         raise OptionError(f"no release behind the model measured {quote_names(left_out)}, so nothing is left to answer")
 
-    question = _Question(attributes, fixed, siblings)
+    question = _Question(model, attributes, fixed)
 
     def refitted() -> Model | None:
         if level is None:
@@ -213,15 +205,18 @@ def query(
 
 
 class _Question:
-    """p(attributes | given). siblings: the second attribute is of another child of the first one's root."""
+    """p(attributes | given). siblings: whether the second attribute is of another child of the first one's root."""
 
-    def __init__(self, attributes: tuple[str, ...], given: dict[str, str], siblings: bool) -> None:
-        self.attributes, self.given, self.siblings = attributes, given, siblings
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns of the answer."""
-        return (self.attributes[0], f"{self.attributes[1]} of a sibling") if self.siblings else self.attributes
+    def __init__(self, model: Model, names: tuple[str, ...], given: dict[str, str]) -> None:
+        self.names, self.attributes, self.given = names, names, given
+        children = () if model.related is None else model.related.children.names
+        others = [one for one in names if children and one.startswith(_SIBLING) and one not in children]
+        self.siblings = bool(others)
+        if others and (len(names) != 2 or others != [names[1]]):
+            shown = f"{children[0]} {_SIBLING}{children[0]}"
+            raise OptionError(f"of a child and another one of its root ask for two columns, such as: {shown}")
+        if others:
+            self.attributes = (names[0], names[1].removeprefix(_SIBLING))
 
     def ask(self, answer: str, model: Model, **options: Any) -> Any:
         """What a method of the model, or of what answers for two related tables, says of the question."""

@@ -335,7 +335,8 @@ def _print_margins(model: Model, level: float | None) -> None:
     sure = "" if level is None else f" ({100 * level:g}% interval)"
     print_table(["attribute", f"share of records in the model{sure}"], rows[:40])
     if tied:
-        print_out(f"by structure, as only tables shared with others hold them: {', '.join(tied)}")
+        why = "only tables shared with others hold them" if model.related is None else "no table holds them with size"
+        print_out(f"by structure, as {why}: {', '.join(tied)}")
     if unmeasured:
         print_out(unmeasured_note(unmeasured))
 
