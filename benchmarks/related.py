@@ -11,12 +11,15 @@ Ours: `aim` and `auto` over the default workload, sampled through `RelatedModel`
 and C of decision 0027, roots by named cliques with .3 of the budget, and children with the columns of their root by
 `aim` with .7, up to five rows a root; siblings are then independent given the root. `wide` is case B, five slots of
 columns by `mst`. `floor` is another draw of records. Errors are mean total variation distances between the sampled
-tables and those of the records; CPU seconds are of a fit and a sample, peak memory of the whole process.
+tables and those of the records; CPU seconds are of a fit and a sample, peak memory of the whole process. dpsynth's
+relational synthesis runs on the first seed in an environment of its own, whose interpreter DPGM_DPSYNTH_PYTHON names.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import subprocess
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
@@ -27,10 +30,11 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.cases.related import KINDS, MAX_CHILDREN, Roots, acs, distances, generated, resampled
-from benchmarks.harness.alone import alone, peak_megabytes
+from benchmarks.harness.alone import Crashed, alone, peak_megabytes
 from benchmarks.harness.main import Study, main
 from benchmarks.harness.output import grouped, having, markdown
 from benchmarks.harness.runs import Line, Task
+from benchmarks.peers import dpsynth_worker
 from dpgm_core import Budget, Codes, Domain, Model, SeededRandomness, Structure, Terms, Workload, fit
 from dpgm_core.domain.related import SIZE, Related
 from dpgm_core.models.completion import conditional
@@ -39,7 +43,9 @@ from dpgm_core.sources.related import RelatedSource
 
 COUNT, SMOKE_COUNT = 20_000, 1_000
 OURS, ALTERNATIVES = ("aim", "auto"), ("two models", "wide")
-METHODS = (*OURS, *ALTERNATIVES, "floor")
+#: The relational synthesis of dpsynth, by the interpreter of an environment that has it.
+PEERS, DPSYNTH = ("dpsynth mst", "dpsynth aim"), "DPGM_DPSYNTH_PYTHON"
+METHODS = (*OURS, *ALTERNATIVES, *PEERS, "floor")
 REPORT_SEED = 1000
 EPSILON, DELTA = 3.2, 1e-6
 ERRORS = ("cross", "within", "sibling", "later", "size", "root")
@@ -76,6 +82,8 @@ def measure(cell: str, seed: int, method: str, count: int, data: Path | None) ->
 def work(task: Task, asked: Namespace) -> Any:
     """One run, in a process of its own."""
     count = SMOKE_COUNT if asked.extent == "smoke" else COUNT
+    if task.method in PEERS:
+        return _dpsynth(records(task.cell, task.trial, count, asked.data), task.trial, task.method, asked.limit)
     return alone(measure, task.cell, task.trial, task.method, count, asked.data)
 
 
@@ -168,6 +176,39 @@ def _wide(real: Roots, seed: int) -> Roots:
     return Roots(root=real.root, child=real.child, roots=roots, size=there.sum(axis=1), children=children)
 
 
+def _dpsynth(real: Roots, seed: int, method: str, limit: float) -> dict[str, Any]:
+    """The peer's errors, CPU seconds and peak memory; or what happened instead."""
+    problem = {
+        "mechanism": method.split()[1],
+        "root": dict(real.root),
+        "child": dict(real.child),
+        "roots": {name: column.tolist() for name, column in real.roots.items()},
+        "children": {name: column.tolist() for name, column in real.children.items()},
+        "keys": real.keys.tolist(),
+        "max_children": MAX_CHILDREN,
+        "epsilon": EPSILON,
+        "delta": DELTA,
+        "seed": seed,
+    }
+    try:
+        answer = alone(dpsynth_worker.synthetic, problem, limit=limit, python=os.environ[DPSYNTH])
+    except subprocess.TimeoutExpired:
+        return {"ended": f"no result in {limit:.0f} s on the wall"}
+    except Crashed as why:
+        return {"ended": f"failed: {str(why)[:200]}"}
+    keys = np.array(answer["keys"], dtype=np.int64)
+    order = np.argsort(keys, kind="stable")
+    roots = {name: np.array(column, dtype=np.int64) for name, column in answer["roots"].items()}
+    made = Roots(
+        root=real.root,
+        child=real.child,
+        roots=roots,
+        size=np.bincount(keys, minlength=len(next(iter(roots.values())))),
+        children={name: np.array(column, dtype=np.int64)[order] for name, column in answer["children"].items()},
+    )
+    return distances(real, made) | {"seconds": round(answer["seconds"], 1), "peak": round(answer["peak"])}
+
+
 def _fit(
     rows: Mapping[str, Any], structure: Any, part: float, terms: Terms, seed: int, workload: Domain | None = None
 ) -> Model:
@@ -189,6 +230,9 @@ def tables(lines: Sequence[Line]) -> str:
     parts += ["## Bars\n", markdown(["cell", "method", "of", "measured", "at most", ""], _bars(lines))]
     rows = []
     for (cell, method), here in grouped(lines, "cell", "method").items():
+        if "ended" in here[0]:
+            rows.append([cell, method, here[0]["ended"], *[""] * (len(ERRORS) + 2)])
+            continue
         errors = [f"{_mean(here, key):.4f}" for key in ERRORS]
         most = [f"{max(line[key] for line in here):.0f}" for key in ("seconds", "peak")]
         rows.append([cell, method, len(here), *errors, *(most if method != "floor" else ["", ""])])
@@ -234,6 +278,7 @@ def _mean(lines: Sequence[Line], key: str) -> float:
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--data", type=lambda text: Path(text).absolute(), help="ma2019.csv, for the cell `acs`")
+    parser.add_argument("--limit", type=float, default=600, help="seconds on the wall for a run of dpsynth")
     parser.add_argument("--seeds", type=int, default=3, help="trials of each cell")
 
 
@@ -253,6 +298,8 @@ STUDY = Study(
     arguments=_arguments,
     cells=_cells,
     methods=METHODS,
+    serves=lambda cell, draw, method: method not in PEERS or draw == 0,
+    missing=lambda method: f"set {DPSYNTH}" if method in PEERS and not os.environ.get(DPSYNTH) else None,
     trial=lambda asked, cell, draw: draw + (REPORT_SEED if cell.endswith("report") else 0),
     work=work,
     text=tables,

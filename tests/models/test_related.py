@@ -486,6 +486,15 @@ def test_what_is_no_question_is_refused(question, message):
         EXACT.marginal(**question)
 
 
+def test_intervals_of_pairs_that_are_sampled_need_replicates():
+    """Of four children some pairs are in no table; the other questions have their formula."""
+    run, _ = fitted(related(4, order="line"), world(4), 400, 6, Budget.approx(5, 1e-6))
+    model = RelatedModel(run.model)
+    assert np.all(model.intervals("age").standard_error > 0)
+    with pytest.raises(OptionError, match="no replicates"):
+        model.intervals(siblings=("age", "sex"))
+
+
 def test_refusals_of_models_and_samples():
     one = related(2, order="line")
     structure = Structure(ROOT, [("own",)])

@@ -1,0 +1,200 @@
+"""Runs on two related tables: one charge, the statement in every file, refusals before the charge."""
+
+import json
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from attrs import evolve
+
+import dpgm_core as dpgm
+from dpgm_core import BudgetError, DataError, ModelFileError, OptionError, Related, Structure, Terms
+from dpgm_core.pipeline.run import Run
+from dpgm_core.privacy.budget import Budget
+from dpgm_core.sources.related import RelatedSource
+from tests.related import small
+
+UNIT = "one household with all its members"
+STATED = small(3, order="line")
+RIGHT = {"neighbours": "add-remove", "unit": UNIT, "related": STATED}
+
+
+def tables(keys=200, seed=0):
+    rng = np.random.default_rng(seed)
+    roots = pa.table({"id": np.arange(keys), "own": rng.integers(0, 2, keys)})
+    rows = 3 * keys
+    children = {"id": rng.integers(0, keys + 10, rows), "line": rng.integers(1, 9, rows)}
+    return roots, pa.table(children | {name: rng.integers(0, 2, rows) for name in ("age", "sex")})
+
+
+def source(stated=STATED, **made):
+    roots, children = tables()
+    return RelatedSource(**({"root": roots, "children": children, "related": stated} | made))
+
+
+def structure(stated=STATED):
+    return Structure(stated.pair, [("own", "size"), ("size", "first.age"), ("first.age", "age"), ("age", "sex")])
+
+
+def ledger(tmp_path, budget, stated=STATED):
+    return dpgm.Ledger.create(
+        tmp_path / "x.ledger", name="x", budget=budget, neighbours="add-remove", unit=UNIT, related=stated
+    )
+
+
+def test_a_fit_charges_once_and_states_both_tables(tmp_path):
+    """One charge pays for all tables, and the model, read again, states the two tables."""
+    budget = Budget.pure(2)
+    book = ledger(tmp_path, Budget.pure(3))
+    path = tmp_path / "x.dpgm"
+    fit = dpgm.fit(source(), structure(), budget, terms=Terms(**RIGHT), ledger=book)
+    fit.model.save(path)
+    model = dpgm.load_model(path)
+    assert [entry.cost for entry in book.history()] == [budget]
+    assert model.releases[0].terms.related == STATED
+    assert model.releases[0].structure.domain == STATED.pair
+    guarantee = model.guarantee()
+    assert f"the protected unit is {UNIT}, counted as one record with at most 3 children for each key 'id'" in guarantee
+    assert "absent" not in guarantee  # structural zeros are no statement of the owner's
+
+
+def test_structural_zeros_reach_the_learner():
+    """No sample has a child where there is none, nor lacks one that there is."""
+    whole = Structure(STATED.pair, [*structure().cliques, ("position", "previous.sex", "sex")])
+    model = dpgm.fit(source(), whole, Budget.pure(1), terms=Terms(**RIGHT)).model
+    sample = model.sample(3000, randomness=dpgm.SeededRandomness(1))
+    columns = {name: sample[name].to_pylist() for name in sample.column_names}
+    for size, position, first, this, previous in zip(
+        *(columns[name] for name in ("size", "position", "first.age", "age", "previous.sex")), strict=True
+    ):
+        assert (first == "absent") == (size == "0")
+        assert (this == "absent") == (position == "none") == (int(size) < 2)
+        assert (previous == "absent") == (position != "later")
+        assert position != "later" or int(size) > 2
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize(
+    ("selector", "budget"),
+    [("aim", Budget.pure(2)), ("auto", Budget.zcdp("1/2")), ("oneshot", Budget.zcdp("1/2")), ("grow", Budget.gdp(1))],
+)
+def test_sessions_choose_the_structure(selector, budget, tmp_path):
+    """Selectors see the pair domain as any other, under one charge."""
+    book = ledger(tmp_path, budget)
+    run = {"terms": Terms(**RIGHT), "workload": STATED.pair}
+    plan = dpgm.plan_selection(selector, budget, workload=STATED.pair, terms=Terms(**RIGHT), data=source())
+    assert plan.shares
+    fit = dpgm.fit(source(), selector, budget, ledger=book, **run)
+    assert len(book.history()) == 1
+    assert set(STATED.pair.scopes) <= set(fit.model.domain.scopes)
+    assert fit.model.releases[0].terms.related == STATED
+
+
+def test_mst_is_refused(tmp_path):
+    """Its tree would be spent on absent children; nothing is charged."""
+    book = ledger(tmp_path, Budget.pure(1))
+    with pytest.raises(OptionError, match="selector 'mst' would spend its tree of two related tables on links"):
+        dpgm.fit(source(), "mst", Budget.pure(1), workload=STATED.pair, terms=Terms(**RIGHT), ledger=book)
+    assert not book.history()
+
+
+def test_plan_and_release():
+    """A plan shows the noise of one record, and a release holds it."""
+    planned = dpgm.plan(structure(), Budget.pure(1), terms=Terms(**RIGHT), data=source())
+    flat = dpgm.plan(structure(), Budget.pure(1), terms=Terms(neighbours="add-remove"))
+    assert [one.noise for one in planned.tables] == [one.noise for one in flat.tables]
+    released = dpgm.release(source(), structure(), Budget.pure(1), terms=Terms(**RIGHT))
+    assert released.terms.related == STATED
+
+
+# --- Refusals before the charge --------------------------------------------------------------------
+
+
+def refused(tmp_path, error, message, made=None, stated=STATED, **changes):
+    """Both the check and the run refuse it, and nothing is charged."""
+    book = ledger(tmp_path, Budget.pure(5))
+    terms = Terms(**RIGHT | changes)
+    run = Run(made or source(), structure(stated), Budget.pure(1), "laplace", terms=terms, ledger=book)
+    for call in (run.check, run.release):
+        with pytest.raises(error, match=message):
+            call()
+    assert not book.history()
+
+
+def test_terms_and_records_must_be_of_the_same_tables(tmp_path):
+    """Two tables need terms that state them, as the source does; and such terms need two tables."""
+    roots, _ = tables()
+    refused(tmp_path / "a", DataError, "the terms do not state them as the source does", related=None)
+    refused(tmp_path / "b", DataError, "source ArrowSource is one table", roots)
+    other = source(small(2, order="line"))
+    refused(tmp_path / "c", DataError, "the terms do not state them as the source does", other)
+
+
+def test_another_number_of_children_is_refused_before_reading(tmp_path):
+    """A ledger of r = 3 pays for no release of r = 2, whose records are not read."""
+    stated = small(2, order="line")
+    book = ledger(tmp_path, Budget.pure(5))
+    made = source(stated, children=tmp_path / "no such file.csv")
+    terms = Terms(**RIGHT | {"related": stated})
+    with pytest.raises(BudgetError, match="at most 2 children for each key 'id', ordered by 'line'"):
+        dpgm.release(made, structure(stated), Budget.pure(1), terms=terms, ledger=book)
+    assert not book.history()
+
+
+def test_structures_over_other_domains_are_refused(tmp_path):
+    """The pair domain is that of the statement."""
+    wrong = Structure(dpgm.Domain.from_sizes({"own": 2, "size": 3}), [("own", "size")])
+    with pytest.raises(dpgm.DomainError, match="attribute 'size' is not one of the two related tables"):
+        dpgm.release(source(), wrong, Budget.pure(1), terms=Terms(**RIGHT))
+
+
+def test_files_and_columns_are_looked_for_in_both_tables(tmp_path):
+    """A file that is not there, and a key or an order that no column is."""
+    roots, children = tables()
+    missing = source(root=tmp_path / "x.csv")
+    refused(tmp_path / "a", DataError, "x.csv", missing)
+    refused(tmp_path / "b", DataError, "x.parquet", source(children=tmp_path / "x.parquet"))
+    refused(tmp_path / "c", DataError, "has no column 'id'", source(root=roots.drop_columns(["id"])))
+    refused(tmp_path / "d", DataError, "has no column 'line'", source(children=children.drop_columns(["line"])))
+
+
+# --- Files -----------------------------------------------------------------------------------------
+
+
+def test_edited_statements_are_refused(tmp_path):
+    """A release whose statement does not fit its domain, or lacks a part, is no release of ours; and the key of its
+    terms is one that a dpgm without two tables refuses, as it knows those of one table alone."""
+    path = tmp_path / "x.dpgm"
+    dpgm.release(source(), structure(), Budget.pure(1), terms=Terms(**RIGHT), save_release=path)
+    assert dpgm.load_release(path).terms.related == STATED
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    document = json.loads(members["release.json"])
+    assert set(document["terms"]) == {
+        "neighbours", "unit", "person", "rows_per_person", "contributions", "total", "related",
+    }  # fmt: skip
+    small_r = evolve(STATED, max_children=2).to_dict()
+    for stated in (small_r, {**STATED.to_dict(), "more": 1}, {"max_children": 3}, "id"):
+        document["terms"]["related"] = stated
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in (members | {"release.json": json.dumps(document).encode()}).items():
+                archive.writestr(name, content)
+        with pytest.raises(ModelFileError, match="related tables"):
+            dpgm.load_release(path)
+
+
+def test_private_bins_of_root_columns(tmp_path):
+    """They are found first, and the statement in the release is what was stated."""
+    roots, children = tables()
+    pays = dpgm.Domain.from_dict({"attributes": {"pay": {"min": 0, "max": 9, "bins": {"private": 4}}}})
+    stated = Related(root=pays, children=STATED.children, key="id", max_children=2)
+    roots = roots.append_column("pay", pa.array(np.arange(len(roots)) % 10))
+    made = RelatedSource(root=roots, children=children, related=stated)
+    terms = Terms(neighbours="add-remove", related=stated)
+    fit = dpgm.fit(made, Structure(stated.pair, [("pay", "size")]), Budget.zcdp(1), terms=terms)
+    path = tmp_path / "x.dpgm"
+    fit.model.save(path)
+    model = dpgm.load_model(path)
+    assert model.domain["pay"].private is None
+    assert model.releases[0].terms.related == stated
