@@ -666,7 +666,7 @@ def _with_analyses(
 
 def _workload(of: Domain | Related, plain: Mapping[str, Any]) -> Workload:
     """Return the workload of a selection; selectors measure each of its attributes alone before they choose."""
-    if isinstance(of, Related) and not plain.get("workload") and hasattr(Workload, "related"):  # TODO
+    if isinstance(of, Related) and not plain.get("workload"):
         workload = Workload.related(of)
     else:
         workload = Workload.from_dict(of.pair if isinstance(of, Related) else of, plain.get("workload", {}))
