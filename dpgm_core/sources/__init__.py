@@ -1,7 +1,8 @@
 """Sources of records: CSV, Parquet, Arrow and integer codes, all as batches of codes over a public domain.
 
 For authors of sources: what a source may offer in addition to `Source`; `as_source`, to wrap another source; and for
-engines that sum where the rows are `ReducingSource` and the work that is sent there, `Shipped`.
+engines that sum where the rows are `ReducingSource` and the work that is sent there, `Shipped`. `RelatedSource` reads
+two related tables.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         Source,
     )
     from dpgm_core.sources.engines import Shipped, merged, received
+    from dpgm_core.sources.related import RelatedSource
 
 # module -> its public names
 _LAZY = {
@@ -50,6 +52,7 @@ _LAZY = {
         "Reduction",
     ],
     "engines": ["Shipped", "merged", "received"],
+    "related": ["RelatedSource"],
 }
 
 __all__ = [
@@ -65,6 +68,7 @@ __all__ = [
     "Reading",
     "ReducingSource",
     "Reduction",
+    "RelatedSource",
     "Shipped",
     "SourceRefused",
     "Url",

@@ -18,7 +18,7 @@ from dpgm_core.domain.related import POSITION, SIZE, Related
 from dpgm_core.domain.values import parse_number
 from dpgm_core.errors import DataError
 from dpgm_core.sources import as_source
-from dpgm_core.sources.contract import KeyedSource, RawValues
+from dpgm_core.sources.contract import FileSource, KeyedSource, RawValues
 from dpgm_core.sources.encoding import as_text, encoders, key_texts
 from dpgm_core.sources.persons import (
     PersonSource,
@@ -50,14 +50,25 @@ _WAITING = 8 * BATCH_ROWS
 class RelatedSource:
     """The roots of one table with their children of another one, as one record for each root over `Related.pair`.
 
-    Of several roots of a key one remains, as `PersonSource` chooses it. Children without a root are dropped, and so are
-    those beyond r, in their order: that of the column `order`, numbers first, then texts, then nulls, and for equal
-    ones, or without the column, of a hash of the key and of the codes. Keys are compared as texts; null and empty ones
-    are one key. Memory is O(roots + children): packed codes, hashes and the keys of the roots.
+    Of several roots of a key one remains, by a hash of the key and of the codes. Children without a root are dropped,
+    and so are those beyond r, in their order: that of the column `order`, numbers first, then texts, then nulls; for
+    equal ones, or without the column, that of a hash of the key and of the codes. Keys are compared as texts; null and
+    empty ones are one key. Memory is O(roots + children): packed codes, hashes, and the keys of the roots.
 
-    root, children: whatever `as_source` takes, if it can read a key next to the codes: files, frames, databases.
-    related: the public statement about them.
+    Parameters
+    ----------
+    root, children : object
+        Whatever `as_source` takes, if it can read a key next to the codes: files, frames, tables of a database.
+    related : Related
+        The public statement about them.
 
+    Raises
+    ------
+    DataError
+        For sources that cannot read a key or the column `order`, and for one table as both.
+
+    Examples
+    --------
     >>> related = Related(
     ...     root=Domain.from_sizes({"own": 2}), children=Domain.from_sizes({"age": 4}), key="id", max_children=2
     ... )
@@ -139,8 +150,8 @@ class RelatedSource:
 
 def _is_same(one: object, other: object) -> bool:
     """Whether two sources are of one table, as far as this is known without opening them."""
-    places = [getattr(source, "path", None) for source in (one, other)]
-    files = [path.resolve() for path in places if isinstance(path, Path)]
+    paths = [source.path for source in (one, other) if isinstance(source, FileSource)]
+    files = [path.resolve() for path in paths if isinstance(path, Path)]
     return one is other or one == other or (len(files) == 2 and files[0] == files[1])
 
 

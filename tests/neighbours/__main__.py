@@ -1,6 +1,7 @@
 """python -m tests.neighbours --pairs 5000: neighbours that can be told apart by anything but the noise.
 
-With `--engine duckdb` (repeatable) so many pairs of tables in that engine instead, where its plugin is installed.
+With `--engine duckdb` (repeatable) so many pairs of tables in that engine instead, where its plugin is installed; with
+`--related` of two related tables that differ in one key.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import click
 from tests.neighbours.differences import choosing, differences, pairs, scratch
 from tests.neighbours.engines import ENGINES, engine_pairs
 from tests.neighbours.observe import MODES
+from tests.neighbours.related import related_pairs
 from tests.neighbours.runs import Pair
 
 
@@ -28,6 +30,7 @@ def main() -> int:
     parser.add_argument("--match", default="", help="only pairs whose name holds this text")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
     parser.add_argument("--engine", choices=sorted(ENGINES), action="append", default=[], help="repeatable")
+    parser.add_argument("--related", action="store_true", help="pairs of two related tables")
     chosen = parser.parse_args()
     started, tried, failed = time.monotonic(), Counter[str](), 0
     with scratch() as folder:
@@ -50,6 +53,9 @@ def main() -> int:
 
 
 def _chosen(chosen: argparse.Namespace) -> Iterator[tuple[Pair, str]]:
+    if chosen.related:
+        yield from zip(islice(related_pairs(chosen.seed), chosen.pairs), cycle(MODES), strict=False)
+        return
     if not chosen.engine:
         yield from chain(pairs(chosen.pairs, chosen.seed), choosing(chosen.choosing, chosen.seed))
     for engine in chosen.engine:

@@ -14,8 +14,8 @@ import dpgm_core as dpgm
 from tests.neighbours.observe import Run
 
 __all__ = [
-    "DOMAIN", "SELECTORS", "TERMS", "Pair", "by_discovery", "by_selector", "file_run", "python_run", "spec_run",
-    "with_uses",
+    "BUDGETS", "DOMAIN", "SELECTORS", "TERMS", "Pair", "by_discovery", "by_selector", "file_run", "python_run",
+    "spec_run", "with_uses",
 ]  # fmt: skip
 
 #: What changes between neighbours: a record more, or another record in the place of one.
@@ -66,7 +66,7 @@ unknown = "?"
 _MORE = b'[attributes.id]\nlabels = ["1", "2", "p"]\nunknown = "2"\n'
 
 
-_BUDGETS = {
+BUDGETS = {
     "epsilon": dpgm.Budget.pure(3),
     "rho": dpgm.Budget.zcdp(3),
     "delta": dpgm.Budget.approx(3, "1e-6"),
@@ -103,7 +103,7 @@ def python_run(data: Callable[[], object], change: str, keyed: bool, described: 
     def run(folder: Path, selector: Mapping[str, object] | None = None, kind: str = "epsilon") -> object:
         (folder / "domain.toml").write_bytes(described + (b"" if keyed or selector is None else _MORE))
         domain = dpgm.Domain.load(folder / "domain.toml")
-        budget, person = _BUDGETS[kind], {"person": "id", "rows_per_person": 2} if keyed else {}
+        budget, person = BUDGETS[kind], {"person": "id", "rows_per_person": 2} if keyed else {}
         stated = {"neighbours": TERMS[change], "unit": "one", **person}
         asked = {
             "learner": {"name": "naive-mle", "l2": 0.01},

@@ -23,7 +23,7 @@ from dpgm_core.curator import redaction as shield
 from dpgm_core.curator import session
 from dpgm_core.errors import DataError
 from dpgm_core.privacy.selection import TableDistance
-from dpgm_core.sources import arrow, as_source, csv, reading
+from dpgm_core.sources import arrow, as_source, csv, reading, related
 from dpgm_core.sources import arrow as objects
 from dpgm_core.sources import parquet as lanes
 from dpgm_core.structure.workload import Workload
@@ -32,6 +32,7 @@ from tests.neighbours.cells import named_cells, typed_pair
 from tests.neighbours.differences import choosing, differences, pairs, scratch
 from tests.neighbours.lines import Style, line_pair, named_lines
 from tests.neighbours.observe import MODES
+from tests.neighbours.related import related_pairs
 from tests.neighbours.runs import Pair, by_discovery, by_selector, with_uses
 
 
@@ -64,6 +65,11 @@ def test_cells_cannot_be_told_apart(folder):
 def test_random_pairs_cannot_be_told_apart(folder):
     """After all named ones; a fixed seed."""
     assert told_apart((pair for pair, _ in islice(pairs(500, seed=1), 420, None)), folder) == []
+
+
+def test_keys_of_two_tables_cannot_be_told_apart(folder):
+    """A key with its rows in both tables, added or replaced; some runs choose their structure."""
+    assert told_apart(islice(related_pairs(seed=1), 16), folder) == []
 
 
 def through_a_session(data, structure, budget, *, learner, terms, ledger, save_release) -> Any:
@@ -213,6 +219,17 @@ def drawing_by_scores(scores: Any, h: Any, picks: int, randomness: Any) -> Any:
     return CHOSEN(scores, h, picks, randomness)
 
 
+def refusing_orphans(self: Any) -> None:
+    keys = pa.concat_arrays([keys for _, keys, _ in self._waiting])  # type: ignore[name-defined]  # noqa: F821
+    if pc.index_in(keys, value_set=self._keys).null_count:  # type: ignore[name-defined]  # noqa: F821
+        raise DataError("a child has no root")
+
+
+def orphans() -> Iterator[Pair]:
+    """Pairs that differ in a key without a root, among others."""
+    return islice(related_pairs(seed=3), 12)
+
+
 BY_TYPE, DISTANCES, CHOSEN = objects._by_type, session.distances, observe._CHOSEN
 MEANS = session.mean_distances
 
@@ -231,6 +248,7 @@ WRONG: dict[str, tuple[Callable[[], Iterator[Pair]], list[tuple[Any, str, Any]]]
         cells(["month_day_nano_interval"], "sex", "arrow"),
         [(arrow, "check_types", lambda domain, types: None)],
     ),
+    "refuses a child without a root": (orphans, [(related._Children, "_merge", planted(related, refusing_orphans))]),
     "lets numpy warn": (cells(["double", "float"], "sex", "parquet"), ALL_QUIET),
 }
 

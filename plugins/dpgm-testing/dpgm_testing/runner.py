@@ -44,7 +44,7 @@ __all__ = [
 Status: TypeAlias = Literal["passed", "failed", "skipped", "expected failure", "unexpected pass"]
 
 # core's own classes, held to their contract by the same means; no plugin can offer them
-_OWN = ("curator", "ledger")
+_OWN = ("curator", "ledger", "related")
 # what a component is known by, if it is not said what it is
 _METHODS = {"noise": "mechanism", "learn": "learner", "select": "selector", "batches": "source", "pinned": "source"}
 _SUBJECTS: dict[str, Callable[..., Subject]] = {

@@ -9,6 +9,7 @@ import pytest
 from dpgm_core import Ledger, LiveCurator
 from dpgm_core.components.registry import Registry
 from dpgm_core.inference.loopy.bp import LoopyBP
+from dpgm_core.sources.related import RelatedSource
 from dpgm_testing import InferenceConformance, checks_of
 from dpgm_testing.runner import run_check, subject_of
 
@@ -16,7 +17,7 @@ from dpgm_testing.runner import run_check, subject_of
 CORE = [
     one.component for one in Registry.discover() if one.distribution == "dpgm-core" and one.component.kind != "selector"
 ]
-OWN = [(LiveCurator, "curator"), (Ledger, "ledger")]
+OWN = [(LiveCurator, "curator"), (Ledger, "ledger"), (RelatedSource, "related")]
 
 
 @pytest.fixture(scope="module")

@@ -68,7 +68,7 @@ def test_a_report_of_nothing_is_not_ok():
 
 
 @pytest.mark.parametrize(
-    "kind", ["mechanism", "inference", "collective", "learner", "selector", "source", "curator", "ledger"]
+    "kind", ["mechanism", "inference", "collective", "learner", "selector", "source", "curator", "ledger", "related"]
 )
 def test_every_check_says_what_it_claims_and_cannot_show(kind):
     """Names are unique; claim and limit are sentences."""

@@ -19,6 +19,7 @@ from . import (
     mechanisms,
     networks,
     reducing,
+    related,
     second_order,
     selectors,
     shapes,
@@ -27,7 +28,8 @@ from . import (
 from .family import KEPT, Case
 
 FAMILIES = [
-    *(mechanisms.mechanism, selectors.selector, sources.source, reducing.source, collectives.collective),
+    *(mechanisms.mechanism, selectors.selector, sources.source, reducing.source, related.related),
+    collectives.collective,
     *(learners.learner, shapes.learner, networks.learner, engines.engine, drawing.engine, second_order.engine),
     *(curators.curator, curators.ledger),
 ]

@@ -1,0 +1,163 @@
+"""Deliberately wrong sources of two related tables, each killed by the check meant for it."""
+
+import hashlib
+from collections import defaultdict
+
+import numpy as np
+from attrs import field, frozen
+
+from dpgm_core.domain.attribute import code_dtype
+
+from .family import Family
+
+related = Family("related")
+
+
+def hashed(*parts):
+    """A number of 64 bits for anything."""
+    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:8], "little")
+
+
+@frozen(kw_only=True)
+class Plain:
+    """The source the mutants are made from: pyarrow tables, key by key."""
+
+    root = field()
+    children = field()
+    related = field()
+
+    def batches(self, domain, columns):
+        rows = [list(row.values()) for row in self.root.to_pylist()]
+        keyed = defaultdict(list)
+        for place, row in enumerate(self.children.to_pylist()):
+            for key in self.keys(row):
+                keyed[key].append((place, row))
+        found = []
+        for number, (key, *root) in enumerate(self.roots(rows)):
+            own = [row for _, row in sorted(keyed[key], key=lambda one, key=key: self.place(key, *one))]
+            found.append(self.record(key, number, root, own, keyed))
+        for row in self.more(keyed, {key or None for key, *_ in rows}):
+            found.append(row)
+        for start in range(0, len(found), 7):
+            part = [dict(zip(self.related.pair.names, row, strict=True)) for row in found[start : start + 7]]
+            yield [np.array([row[name] for row in part], code_dtype(domain[name].size)) for name in columns]
+
+    def keys(self, row):
+        return [row["id"] or None]
+
+    def roots(self, rows):
+        chosen = {}
+        for key, *root in rows:
+            chosen.setdefault(key or None, []).append(root)
+        return [(key, *min(several, key=lambda one, key=key: hashed(key, one))) for key, several in chosen.items()]
+
+    def place(self, key, place, row):
+        line = row["line"] if self.related.order is not None else 0
+        return line, hashed(key, row["of"], row["turn"])
+
+    def record(self, key, number, root, own, keyed):
+        some = own[: self.most(keyed)]
+        count, this = len(some), 0
+        if count > 1:
+            this = 1 + self.draw(key, number, keyed) % (count - 1)
+        slots = [some[0] if some else None, some[this] if count > 1 else None, some[this - 1] if this > 1 else None]
+        codes = [code for child in slots for code in ((child["of"], child["turn"]) if child else (64, 12))]
+        return [*root, count, min(this, 2), *codes][: len(self.related.pair)]
+
+    def most(self, keyed):
+        return self.related.max_children
+
+    def draw(self, key, number, keyed):
+        return hashed("draw", key)
+
+    def more(self, keyed, keys):
+        return []
+
+
+@related("a-child-counts-under-its-own-root", "A child counts under two roots: its own and that of the next key.")
+class UnderTwoRoots(Plain):
+    def keys(self, row):
+        key = row["id"]
+        return [key, f"k{int(key[1:]) + 1}"] if key and key[1:].isdigit() else [key or None]
+
+
+@related("children-beyond-r-do-not-count", "The size is that of all children, as far as the labels go: r + 1.")
+class SizeBeyondR(Plain):
+    def record(self, key, number, root, own, keyed):
+        record = super().record(key, number, root, own, keyed)
+        record[len(root)] = min(len(own), self.related.max_children + 1)
+        return record
+
+
+@related("children-beyond-r-do-not-count", "The child that is looked at is one of all, also beyond r.")
+class SiblingsBeyondR(Plain):
+    def record(self, key, number, root, own, keyed):
+        record = super().record(key, number, root, own, keyed)
+        if len(own) > 2 and self.related.max_children > 1:
+            last = own[1 + self.draw(key, number, keyed) % (len(own) - 1)]
+            at = len(root) + 4
+            record[at : at + 2] = [last["of"], last["turn"]]
+        return record
+
+
+@related("the-order-is-followed", "The first child is the first in the file.")
+class FileOrder(Plain):
+    def place(self, key, place, row):
+        return place
+
+
+@related(
+    "row-order-and-batches-change-nothing", "Without a column that orders the first child is the first in the file."
+)
+class FileOrderWithoutColumn(Plain):
+    def place(self, key, place, row):
+        return super().place(key, place, row) if self.related.order is not None else (0, place)
+
+
+@related("row-order-and-batches-change-nothing", "j is drawn by the number of the row.")
+class DrawsByRowNumber(Plain):
+    def draw(self, key, number, keyed):
+        return hashed("draw", number)
+
+
+@related("orphans-do-not-count", "Children without a root are records, of the first root.")
+class CountsOrphans(Plain):
+    def more(self, keyed, keys):
+        return [
+            self.record(key, 0, [0], [row for _, row in rows], keyed)
+            for key, rows in list(keyed.items())
+            if key not in keys
+        ]
+
+
+@related("one-root-of-a-key-remains", "The first row of a key in the file remains.")
+class FirstRoot(Plain):
+    def roots(self, rows):
+        chosen = {}
+        for key, *root in rows:
+            chosen.setdefault(key or None, root)
+        return [(key, *root) for key, root in chosen.items()]
+
+
+@related("one-root-of-a-key-remains", "All rows of a key remain.")
+class AllRoots(Plain):
+    def roots(self, rows):
+        return [(key or None, *root) for key, *root in rows]
+
+
+@related("each-of-the-others-is-drawn", "The second child is looked at, always.")
+class AlwaysTheSecond(Plain):
+    def draw(self, key, number, keyed):
+        return 0
+
+
+@related("a-key-changes-its-own-record-alone", "j is drawn by a hash that sees the other keys.")
+class DrawsByOtherKeys(Plain):
+    def draw(self, key, number, keyed):
+        return hashed("draw", key, sorted(map(str, (other for other, rows in keyed.items() if rows))))
+
+
+@related("a-key-changes-its-own-record-alone", "r is the largest number of children in the data, less one.")
+class LargestFamily(Plain):
+    def most(self, keyed):
+        return min(self.related.max_children, max(map(len, keyed.values()), default=0) - 1)
