@@ -186,8 +186,7 @@ def _dpsynth(real: Roots, seed: int, method: str, limit: float) -> dict[str, Any
         "children": {name: column.tolist() for name, column in real.children.items()},
         "keys": real.keys.tolist(),
         "max_children": MAX_CHILDREN,
-        "epsilon": EPSILON,
-        "delta": DELTA,
+        "rho": float(Budget.approx(EPSILON, DELTA).zcdp_within().rho),
         "seed": seed,
     }
     try:

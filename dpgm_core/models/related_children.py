@@ -144,6 +144,11 @@ class Children:
         gaps = {name: np.full(rows, name in self._related.children) for name in self.decoders}
         weighed = _ruled_out(self._orders, known, gaps)
         drawn, possible = self._conditional.draw(here, rows, self._generator, weighed)
+        if number == 2 and not self._orders.pairs:
+            # The pair that a root was drawn with may be with its second child; rounded pairs have smaller errors.
+            second = codes[POSITION][at] == _SECOND
+            drawn |= {name: np.where(second, codes[name][at], drawn[name]) for name in names}
+            possible |= second
         # The child before, drawn from another conditional, may be impossible beside the first one; then it binds
         # nothing. The root and its first child have a further one with positive probability.
         loose = [[PREVIOUS + name for name in names], [POSITION]]
