@@ -5,19 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpgm_core._util.locations import place
+from dpgm_core.domain.related import Related
 from dpgm_core.errors import OptionError
+from dpgm_core.models.model import Model
+from dpgm_core.models.related import RelatedModel
+from dpgm_core.sources.related import RelatedSource
 
-if TYPE_CHECKING:
-    from dpgm.spec import Spec
-    from dpgm_core.domain.related import Related
-    from dpgm_core.models.model import Model
-    from dpgm_core.models.related import RelatedModel
-    from dpgm_core.sources.contract import AnySource
-
-__all__ = ["answering", "by_table", "data_files", "file_names", "records_of_spec", "refuse_related", "unanswered"]
+__all__ = [
+    "RelatedModel",
+    "answering",
+    "by_table",
+    "data_files",
+    "file_names",
+    "records_of",
+    "refuse_related",
+    "unanswered",
+]
 
 #: Of the provenance: the names of the two data files.
 _FILES = "files"
@@ -29,8 +35,6 @@ def answering(model: Model) -> Model | RelatedModel:
     """The model, or of two related tables what answers about their columns."""
     if model.related is None:
         return model
-    from dpgm_core.models.related import RelatedModel
-
     return RelatedModel(model)
 
 
@@ -57,14 +61,9 @@ def by_table(related: Related, names: Iterable[str]) -> tuple[list[str], list[st
     return [one for one in named if one not in related.children], [one for one in named if one in related.children]
 
 
-def records_of_spec(run: Spec) -> Any:
+def records_of(data: Any, related: Related | None) -> Any:
     """The records of a spec, as `as_source` takes them."""
-    if run.terms.related is None:
-        return run.data
-    from dpgm_core.sources.related import RelatedSource
-
-    source: AnySource = RelatedSource(related=run.terms.related, **run.data)
-    return source
+    return data if related is None else RelatedSource(related=related, **data)
 
 
 def data_files(data: Mapping[str, Any]) -> dict[str, Any]:

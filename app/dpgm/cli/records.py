@@ -275,10 +275,11 @@ def records_of(data: Path | str) -> object:
     """Records named by a file or a URL, or by the spec that says how to read them."""
     if isinstance(data, str) or data.suffix != ".toml":
         return data
-    from dpgm.related import records_of_spec
+    from dpgm.related import records_of as two_tables
     from dpgm.spec import load_spec
 
-    return records_of_spec(load_spec(data))
+    run = load_spec(data)
+    return two_tables(run.data, run.terms.related)
 
 
 def check_output(path: Path) -> None:

@@ -147,8 +147,8 @@ def use_section(material: Material) -> list[Html]:
     ]
     if related:
         python = [
-            "from dpgm_core.models.related import RelatedModel",
-            f"model = RelatedModel.load({material.file!r})",
+            "import dpgm",
+            f"model = dpgm.RelatedModel.load({material.file!r})",
             f"model.marginal({attribute})",
             f"model.intervals({attribute}, level={material.level:g})",
             "model.sample().children",

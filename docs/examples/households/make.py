@@ -1,4 +1,4 @@
-"""The records of this example: made-up households and the persons in them. `python docs/examples/households/make.py`."""
+"""The records of this example: made-up households and persons. `python docs/examples/households/make.py`."""
 
 import csv
 from pathlib import Path
@@ -12,7 +12,8 @@ HOUSEHOLDS = 2000
 def write(folder: Path) -> None:
     """Write households.csv and persons.csv: a head, most often a partner of the other sex, and then children."""
     draw = np.random.default_rng(11)
-    with (folder / "households.csv").open("w", newline="") as one, (folder / "persons.csv").open("w", newline="") as two:
+    files = [folder / "households.csv", folder / "persons.csv"]
+    with files[0].open("w", newline="") as one, files[1].open("w", newline="") as two:
         homes, persons = csv.writer(one, lineterminator="\n"), csv.writer(two, lineterminator="\n")
         homes.writerow(["household_id", "tenure", "region"])
         persons.writerow(["household_id", "line", "age", "sex", "work"])
