@@ -96,6 +96,7 @@ def _print_plan(run: Spec, planned: Plan) -> None:
     sensitivity = planned.sensitivity
     print_out(f"budget: {planned.asked}; this release costs {planned.cost}")
     _print_ledger(run, planned.cost)
+    _print_related(run)
     weighted = planned.terms.contributions
     unit = "records" if weighted is None else f"1/{weighted.grid} persons"
     print_out(
@@ -118,6 +119,13 @@ def _print_plan(run: Spec, planned: Plan) -> None:
         print_out(f"measured: {len(planned.tables)} sums of products, one for each set of attributes inside a clique")
     elif len(planned.tables) != groups:
         print_out(f"measured for the learner: {len(planned.tables)} tables instead of {groups}")
+
+
+def _print_related(run: Spec) -> None:
+    """Print how two related tables count."""
+    related = run.terms.related
+    if related is not None:
+        print_out(f"two related tables: each root is one record, with {related.describe()}")
 
 
 def _print_tables(planned: Plan) -> None:
@@ -208,6 +216,7 @@ def _print_selection(spec: Path, run: Spec, planned: SelectionPlan, records: flo
         f"budget: {run.budget} under {run.terms.neighbours.value} neighbours, charged whole before the first step"
     )
     _print_ledger(run, run.budget)
+    _print_related(run)
     undetermined = workload.domain.undetermined
     but = f" but for what is found of {', '.join(undetermined)}" if undetermined else ""
     print_out(f"public: the domain{but}, the workload and every setting; the structure is chosen within the budget")

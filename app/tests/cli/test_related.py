@@ -107,7 +107,8 @@ def test_a_new_user_goes_from_two_files_to_two(tmp_path, monkeypatch, ran):
     (tmp_path / "run/spec.toml").write_text(
         done.replace('"COLUMN"', '"line"', 1) + SPEC[SPEC.index("[domain.root") : SPEC.index("[domain.constraints")]
     )
-    assert "own x size" in ran("plan", "run/spec.toml", "--records", 400)[0]
+    out, _ = ran("plan", "run/spec.toml", "--records", 400)
+    assert "own x size" in out and "each root is one record, with at most 3 children" in out
     assert "keys: 0 children without a root" in ran("validate", "run/spec.toml")[0]
     out, _ = ran("fit", "run/spec.toml", "--set", "simulation.seed=1")
     assert "one root with all its children" in out and "roots:" in out
@@ -144,6 +145,44 @@ def test_two_files_have_one_stamp(fitted, tmp_path, ran):
     stamps = [json.loads((one / f"{name}.csv.dpgm.json").read_text()) for name in ("households", "persons")]
     assert stamps[0] == stamps[1] and stamps[0]["tables"] == {"root": "households.csv", "children": "persons.csv"}
     assert "household with all its members" in stamps[0]["guarantee"]
+
+
+def test_keys_of_two_names(household, ran):
+    """Each file has its own."""
+    roots = household.parent / "households.csv"
+    roots.write_text(roots.read_text().replace("home,", "id,", 1))
+    ran("fit", household, "--set", "key={root='id', children='home'}")
+    ran("sample", household.parent / "out/household.dpgm", "-o", household.parent / "s", "--seed", 1)
+    known = {one["id"] for one in table(household.parent / "s/households.csv")}
+    assert {one["home"] for one in table(household.parent / "s/persons.csv")} <= known
+
+
+def test_a_release_is_enough(household, ran):
+    """Named cliques released and learned later; what is learned again does not know the files' names."""
+    out, _ = ran("release", household)
+    assert "household with all its members" in out
+    out, _ = ran("learn", household.parent / "out/household.release.dpgm", "-o", household.parent / "again.dpgm")
+    assert "roots:" in out and "position" not in out
+    ran("sample", household.parent / "again.dpgm", "-n", 20, "-o", household.parent / "s", "--seed", 1)
+    assert files(household.parent / "s") > {"root.csv", "children.csv"}
+
+
+def test_other_formats(household, ran):
+    """Parquet files in, Parquet files out, with numbers as numbers and the stamp inside; public roots too."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    import pyarrow.csv
+
+    folder = household.parent
+    for name in ("households", "persons"):
+        pq.write_table(pyarrow.csv.read_csv(folder / f"{name}.csv"), folder / f"{name}.parquet")
+    ran("fit", household, "--set", "data.root=households.parquet", "--set", "data.children=persons.parquet")
+    model = folder / "out/household.dpgm"
+    ran("sample", model, "-n", 40, "-o", folder / "s", "--seed", 1)
+    drawn = pq.read_table(folder / "s/persons.parquet")
+    assert pa.types.is_integer(drawn.schema.field("age").type) and b"dpgm" in drawn.schema.metadata
+    ran("complete", model, folder / "s/households.parquet", "-o", folder / "p.parquet", "--seed", 1)
+    assert set(pq.read_table(folder / "p.parquet")["home"].to_pylist()) <= set(range(1, 41))
+    assert "attributes: 6 compared" in ran("compare", model, folder / "s")[0]
 
 
 def test_samples_follow_the_model(fitted, tmp_path, ran):
@@ -254,7 +293,16 @@ def test_no_record_is_in_what_is_said(household, dpgm_command):
     found = validate_related(run.data, run.terms.related)
     assert (found.repeated_roots, found.null_roots, found.orphans, found.surplus) == (1, 2, 1, 6) and not found.ok
     code, out, err = dpgm_command("validate", household)
-    assert code == 1 and "keys: 1 children without a root" in out
+    assert code == 1 and "keys: 1 children without a root" in out and "adult-head: 0 roots" in out
+
+
+def test_validate_counts_broken_constraints_across_the_tables(household, dpgm_command):
+    """Two homes whose first member is a child, and a column that orders and is not there."""
+    (household.parent / "persons.csv").write_text("home,line,age,sex\nh1,1,30,F\nh2,1,3,F\nh3,2,40,F\nh3,1,4,M\n")
+    code, out, _ = dpgm_command("validate", household)
+    assert code == 1 and "constraint adult-head: 2 roots break it" in out
+    code, out, _ = dpgm_command("validate", household, "--set", "order=rank")
+    assert code == 1 and "missing column 'rank'" in out
 
 
 @pytest.mark.parametrize(
