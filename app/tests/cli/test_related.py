@@ -167,6 +167,25 @@ def test_a_release_is_enough(household, ran):
     assert files(household.parent / "s") > {"root.csv", "children.csv"}
 
 
+def test_sorted_files(household, ran, refused):
+    """They give the same release; files that are not sorted are refused before the charge."""
+    folder = household.parent
+    for name in ("households", "persons"):
+        head, *rows = (folder / f"{name}.csv").read_text().splitlines()
+        (folder / f"{name}.csv").write_text("\n".join([head, *sorted(rows, key=lambda row: row.split(",")[0])]) + "\n")
+    ran("fit", household)
+    ran("fit", household, "--set", "data.sorted=true")
+    one, two = (dpgm.load_model(folder / f"out/household{end}.dpgm").releases[0] for end in ("", "-2"))
+    assert np.array_equal(one.tables.values, two.tables.values)
+    household.write_text(SPEC.replace("simulation = { seed = 5 }\n", ""))
+    persons = folder / "persons.csv"
+    head, *rows = persons.read_text().splitlines()
+    persons.write_text("\n".join([head, *rows[::-1]]) + "\n")
+    left = dpgm.Ledger.open(folder / "out/household.ledger").remaining()
+    assert "sorted" in refused("fit", household, "--set", "data.sorted=true", "--set", "budget.epsilon=5")
+    assert dpgm.Ledger.open(folder / "out/household.ledger").remaining() == left
+
+
 def test_other_formats(household, ran):
     """Parquet files in, Parquet files out, with numbers as numbers and the stamp inside; public roots too."""
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
