@@ -157,6 +157,19 @@ def test_keys_of_two_names(household, ran):
     assert {one["home"] for one in table(household.parent / "s/persons.csv")} <= known
 
 
+def test_domains_in_files_and_no_structure(household):
+    """Each table's domain may be a file; without [structure] the selector is aim, over the workload of two tables."""
+    folder = household.parent
+    (folder / "c.toml").write_text("[attributes]\nage.size = 3\nsex.size = 2\n")
+    (folder / "r.toml").write_text("[attributes]\nown.size = 2\n")
+    head = [line for line in SPEC[: SPEC.index("[domain")].splitlines() if not line.startswith("structure")]
+    household.write_text("\n".join([*head, 'domain = { root = "r.toml", children = "c.toml" }']))
+    run = load_spec(household)
+    assert run.selector == "aim" and run.workload is not None and run.terms.related is not None
+    assert run.workload == dpgm.Workload.related(run.terms.related)
+    assert run.domain.names[:4] == ("own", "size", "position", "first.age")
+
+
 def test_a_release_is_enough(household, ran):
     """Named cliques released and learned later; what is learned again does not know the files' names."""
     out, _ = ran("release", household)
@@ -377,6 +390,9 @@ def test_children_of_public_roots(fitted, tmp_path, ran, refused):
     assert list(children[0]) == ["home", "line", "age", "sex"]
     stamp = json.loads((tmp_path / "persons.csv.dpgm.json").read_text())
     assert stamp["completed"] and stamp["private"] is False
+    rows.write_text("home,own\nä,yes\n", encoding="utf-16")
+    ran("complete", fitted, rows, "-o", tmp_path / "wide.csv", "--dialect", "encoding=utf-16", "--seed", 2)
+    assert "\nä,1," in (tmp_path / "wide.csv").read_text(encoding="utf-16")
     rows.write_text("home,own,age\nx,yes,3\n")
     assert "the column 'age', which children have" in refused("complete", fitted, rows, "-o", tmp_path / "p.csv")
     rows.write_text("home,own\nx,yes\nx,no\n")
