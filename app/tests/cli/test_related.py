@@ -390,7 +390,7 @@ def test_children_of_public_roots(fitted, tmp_path, ran, refused):
     assert list(children[0]) == ["home", "line", "age", "sex"]
     stamp = json.loads((tmp_path / "persons.csv.dpgm.json").read_text())
     assert stamp["completed"] and stamp["private"] is False
-    rows.write_text("home,own\nä,yes\n", encoding="utf-16")
+    rows.write_text("home,own,size\nä,yes,2\n", encoding="utf-16")
     ran("complete", fitted, rows, "-o", tmp_path / "wide.csv", "--dialect", "encoding=utf-16", "--seed", 2)
     assert "\nä,1," in (tmp_path / "wide.csv").read_text(encoding="utf-16")
     rows.write_text("home,own,age\nx,yes,3\n")
