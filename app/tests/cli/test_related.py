@@ -180,6 +180,21 @@ def test_a_release_is_enough(household, ran):
     assert files(household.parent / "s") > {"root.csv", "children.csv"}
 
 
+def test_names_and_labels_with_delimiters(household, ran):
+    """They stand in quotes, so the sample is read again as it is."""
+    folder = household.parent
+    for path in (household, folder / "households.csv"):
+        text = path.read_text().replace('"yes"', '"of, course"').replace(",yes", ',"of, course"')
+        path.write_text(text.replace("own = {", '"has, it" = {').replace('["own"', '["has, it"'))
+    roots = folder / "households.csv"
+    roots.write_text(roots.read_text().replace("home,own", 'home,"has, it"'))
+    ran("fit", household)
+    ran("sample", folder / "out/household.dpgm", "-o", folder / "s", "--seed", 1)
+    drawn = table(folder / "s/households.csv")
+    assert list(drawn[0]) == ["home", "has, it"] and {one["has, it"] for one in drawn} >= {"no", "of, course"}
+    ran("compare", folder / "out/household.dpgm", folder / "s")
+
+
 def test_sorted_files(household, ran, refused):
     """They give the same release; files that are not sorted are refused before the charge."""
     folder = household.parent
