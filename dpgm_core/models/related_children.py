@@ -181,16 +181,22 @@ class Children:
         return {name: drawn[name] for name in names}, {name: made[name] for name in names if name in made}
 
     def _tilts(self, codes: Mapping[str, Array], at: IntArray, position: int) -> list[_Tilt]:
-        """Return what the columns of further children are to have by number of children, and by a root column too."""
+        """Return what the columns of further children are to have by number of children, and by a root column too.
+
+        The tables of the second child and of later ones add up to those of all further children.
+        """
         model, tilts = self._model.using(unmeasured="uniform"), []
-        cliques = [
-            (SIZE, POSITION, *above, name) for above in ((), *((one,) for one in self._roots)) for name in self._names
-        ]
-        for (_, _, *above, name), table in model.marginals_of(cliques).items():
+        sets = [(*above, name) for above in ((), *((one,) for one in self._roots)) for name in self._names]
+        tables = model.marginals_of([clique for one in sets for clique in ((SIZE, *one), (SIZE, POSITION, *one))])
+        for *above, name in sets:
             state = codes[SIZE][at]
             for one in above:
                 state = state * self._domain[one].size + codes[one][at]
-            expected = table[:, position].reshape(-1, table.shape[-1])
+            expected = _shares(tables[SIZE, POSITION, *above, name][:, _SECOND])
+            if position == _LATER:
+                number = np.arange(len(expected)).reshape(-1, *[1] * (expected.ndim - 1)) - 1
+                expected = np.maximum(number * _shares(tables[SIZE, *above, name]) - expected, 0.0)
+            expected = expected.reshape(-1, expected.shape[-1])
             tilts.append(_Tilt(name, state, expected, _TILT_STEP / (1 + len(self._roots))))
         return tilts
 
@@ -263,6 +269,12 @@ class _Tilt:
         found = counts.reshape(self._expected.shape)
         step = np.log((self._expected + _TILT_RECORDS) / (found + _TILT_RECORDS))
         self._logs = self._logs + self._step * np.where(self._expected.sum(axis=1, keepdims=True) > 0, step, 0.0)
+
+
+def _shares(table: FloatArray) -> FloatArray:
+    """Return the distributions along the last axis; 0 where there is none."""
+    sums = table.sum(axis=-1, keepdims=True)
+    return np.asarray(np.divide(table, sums, out=np.zeros_like(table), where=sums > 0))
 
 
 def _ruled_out(
