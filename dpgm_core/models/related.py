@@ -369,7 +369,9 @@ class RelatedModel:
             raise DataError(f"the table has two columns {twice!r}; rename one")
         generator, rows = randomness_or_system(randomness).generator(), table.num_rows
         children = self._drawing(form, generator)
-        codes = {name: np.full(rows, -1, np.int64) for name in self.model._columns.names}
+        # With one child for each root pairs have no further ones.
+        names = dict.fromkeys([*self.model._columns.names, *children.decoders])
+        codes = {name: np.full(rows, -1, np.int64) for name in names}
         places = {name: np.full(rows, math.nan) for name in children.decoders}
         for name in (*self._roots, SIZE):
             if name in table.column_names:

@@ -180,6 +180,19 @@ def test_a_release_is_enough(household, ran):
     assert files(household.parent / "s") > {"root.csv", "children.csv"}
 
 
+def test_one_child_for_each_root(household, ran, refused):
+    """There are no others to speak of, and siblings are refused."""
+    ran("fit", household, "--set", "max_children=1", "--set", 'structure={cliques=[["own", "size", "first.age"]]}')
+    model, out = household.parent / "out/household.dpgm", household.parent / "s"
+    ran("sample", model, "-o", out, "--seed", 1)
+    roots, _ = assert_resolve(out, most=1)
+    ran("complete", model, out / "households.csv", "-o", household.parent / "p.csv", "--seed", 1)
+    drawn = table(household.parent / "p.csv")
+    assert list(drawn[0]) == ["home", "line", "age"] and 0 < len(drawn) < len(roots)
+    assert "no child has siblings" in refused("query", model, "age", "sibling.age")
+    ran("report", model, "-o", household.parent / "r.html")
+
+
 def test_names_and_labels_with_delimiters(household, ran):
     """They stand in quotes, so the sample is read again as it is."""
     folder = household.parent
