@@ -38,7 +38,7 @@ def unnumbered(line: str) -> str:
 
 def run_page(page: Path, folder: Path) -> None:
     """`run_here`, in a folder beside a copy of the examples without outputs of earlier runs."""
-    for example in ("health", "clinic", "symptoms"):
+    for example in ("health", "clinic", "symptoms", "households"):
         place = folder / "docs/examples" / example
         shutil.copytree(DOCS / "examples" / example, place, ignore=shutil.ignore_patterns("out"))
     with contextlib.chdir(folder):

@@ -14,7 +14,7 @@ import pytest
 import dpgm_core as dpgm
 from dpgm_core.components.registry import Registry
 from dpgm_core.plugin import KINDS
-from tests.pages import DOCS, ROOT, assert_prints, commands, ended, run_here
+from tests.pages import DOCS, ROOT, assert_prints, commands, ended, run_here, run_page
 
 EXAMPLE = "docs/examples/health"
 
@@ -150,6 +150,18 @@ def test_the_page_on_several_rows_runs(tmp_path, monkeypatch, capfd):
     model = dpgm.load_model("visits.dpgm")
     assert model.domain.names == ("ill", "seen", "drug")
     assert "one patient, counted with at most 4 rows" in model.guarantee()
+
+
+@pytest.mark.landing
+def test_the_page_on_related_tables_runs(tmp_path, capfd):
+    """From two files to two, whose keys resolve; it prints what it says."""
+    run_page(DOCS / "related.md", tmp_path)
+    assert_prints(DOCS / "related.md", capfd.readouterr().out)
+    roots, children = (
+        [line.split(",")[0] for line in (tmp_path / f"synthetic/{name}.csv").read_text().splitlines()]
+        for name in ("households", "persons")
+    )
+    assert len(set(roots)) == len(roots) and set(children) <= set(roots)
 
 
 @pytest.mark.landing

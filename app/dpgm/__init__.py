@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import dpgm_core
 
-__all__ = [*dpgm_core.__all__, "analyse", "shown"]
+__all__ = [*dpgm_core.__all__, "RelatedModel", "analyse", "shown"]
 
 #: Packages of the application that users import from.
 PACKAGES = ("comparison", "interop", "plots", "report", "study")
-#: Functions of the application, and their modules.
-_FUNCTIONS = {"analyse": "analysis", "shown": "progress"}
+#: Other names of the application, and their modules.
+_FUNCTIONS = {"RelatedModel": "related", "analyse": "analysis", "shown": "progress"}
 
 if TYPE_CHECKING:
     from dpgm import comparison as comparison
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dpgm import study as study
     from dpgm.analysis import analyse as analyse
     from dpgm.progress import shown as shown
+    from dpgm.related import RelatedModel as RelatedModel
     from dpgm_core import *  # noqa: F403  the names of its __all__
 else:  # for a type checker every name would be one of ours
 

@@ -19,7 +19,9 @@ from dpgm_core._util.locations import Url, is_url
 from dpgm_core._util.progress import Progress, silent
 from dpgm_core._util.toml import parse_toml
 from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM
+from dpgm_core.domain.constraints import read_constraints
 from dpgm_core.domain.domain import Domain
+from dpgm_core.domain.related import FIRST, SIZE, Related, named_columns
 from dpgm_core.errors import OptionError, did_you_mean
 from dpgm_core.models.intervals import checked_level, checked_replicates
 from dpgm_core.privacy.budget import Budget, check_split, holdout_share
@@ -46,6 +48,7 @@ __all__ = [
     "check_shared",
     "domain_of",
     "file_stem",
+    "is_related",
     "load_spec",
     "parse_setting",
     "read_analyses",
@@ -144,7 +147,7 @@ MAX_BYTES = 2**26  # of a spec file; a domain may stand in it
 _KEYS = (
     "name", "data", "domain", "neighbours", "unit", "person", "rows_per_person", "contributions", "total", "records",
     "mechanism", "learner", "inference", "budget", "split", "structure", "workload", "ledger", "output", "intervals",
-    "holdout", "labels_from", "research", "simulation", "validated",
+    "holdout", "labels_from", "research", "simulation", "validated", "key", "max_children", "order",
 )  # fmt: skip
 _REQUIRED = {
     "data": "",
@@ -159,6 +162,11 @@ NAMED = {("mechanism",): MECHANISM, ("learner",): LEARNER, ("inference",): INFER
 # where it has nothing; the smallest share.
 _ANALYSIS_KEYS = ("formula", "family", "event", "groups")
 _RESEARCH_SHARE, _DEFAULT_SELECTOR, _LEAST_SHARE = 0.6, "auto", 1e-6
+# Of two related tables: the tables, and what only their specs say.
+_TABLES = ("root", "children")
+_OF_RELATED = ("key", "max_children", "order")
+_RELATED_SELECTOR = "aim"
+_SORTED = "sorted"
 # An earlier spelling of a key in [structure], which is still read.
 _FORMER_SELECTOR_KEY, _SELECTOR_KEY = "select", "selector"
 
@@ -203,6 +211,7 @@ class PlannedAnalysis:
 class Spec:
     """One run, checked. Paths are resolved against the spec file's folder. holdout: its share.
 
+    Of two related tables, which the terms state, data are {"root": ..., "children": ...}, and the domain is of pairs.
     Either structure is stated, or selector is, as `make` takes it, and then workload says what it is for.
     learner: None where the file names none, so that a selector may choose it. labels_from: the file of labels that an
     earlier run found. validated: the file of `dpgm validate` that must name the domain. analyses: what tables are
@@ -370,17 +379,25 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         said = ", ".join(f"{key} = {plain[key]}" for key in amounts)
         raise OptionError(f"{where} has {said} at its top level; write budget = {{ {said} }}")
     check_known(where, plain, _KEYS)
+    two = is_related(plain)
+    if two:
+        plain = {"structure": {_SELECTOR_KEY: _RELATED_SELECTOR}, **plain}
     for key, hint in _REQUIRED.items():
         if key not in plain and not (key == "structure" and "research" in plain):
             raise OptionError(f"{where} does not say {key!r}{hint}; add it")
     folder = path.parent
-    read, remarks = domain_of(where, plain["domain"], folder)
+    related = None
+    if two:
+        related, remarks = _related(where, plain, folder)
+        read = related.pair
+    else:
+        read, remarks = domain_of(where, plain["domain"], folder)
     output = table_of(where, "output", plain.get("output", {}), ("folder",))
     simulation = table_of(where, "simulation", plain.get("simulation", {}), ("seed",))
     budget = Budget.parse(plain["budget"])
     analyses, share = _research(where, plain["research"]) if "research" in plain else ((), None)
     selector = _selector(where, plain) if "structure" in plain else None
-    workload = None if selector is None else _workload(read, plain)
+    workload = None if selector is None else _workload(related or read, plain)
     if analyses:
         workload, selector = _with_analyses(where, plain, read, analyses, share, selector, workload)
     structure = None
@@ -390,9 +407,11 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         structure, more = structure_of(where, plain["structure"], read, folder)
         remarks += more
     remarks += _needless(read, structure)
+    if related is not None:
+        remarks += _check_measured(where, related, structure, workload)
     return Spec(
         name=file_stem(where, plain.get("name", path.stem)),
-        data=_data(where, plain["data"], folder),
+        data=_two_data(where, plain["data"], folder) if two else _data(where, plain["data"], folder),
         domain=read,
         structure=structure,
         selector=selector,
@@ -405,6 +424,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
             rows_per_person=plain.get("rows_per_person", 1),
             contributions=Contributions.parse(plain["contributions"]) if "contributions" in plain else None,
             total=plain.get("total", "estimated"),
+            related=related,
             validated="validated" in plain,
         ),
         mechanism=plain.get("mechanism"),
@@ -452,6 +472,87 @@ def structure_of(where: str, plain: Any, domain: Domain, folder: Path) -> tuple[
             "one of them out"
         )
     return bif_structure(folder / text_of(where, "structure.bif", plain["bif"]), domain)
+
+
+def is_related(plain: Mapping[str, Any]) -> bool:
+    """Whether a spec is of two related tables, by any key that only those have."""
+    data, domain = (plain.get(key) for key in ("data", "domain"))
+    if isinstance(data, Mapping) and "source" not in data and data.keys() & {*_TABLES}:
+        return True
+    tables = [domain.get(key) for key in _TABLES] if isinstance(domain, Mapping) else [None]
+    return any(key in plain for key in _OF_RELATED) or all(isinstance(one, Mapping) for one in tables)
+
+
+def _related(where: str, plain: Mapping[str, Any], folder: Path) -> tuple[Related, list[str]]:
+    """Return the statement about two related tables, and remarks."""
+    if "key" not in plain:
+        raise OptionError(
+            f"{where} does not say 'key', the column of both tables whose value is a root's own; write "
+            'key = "household_id", or key = { root = "id", children = "household_id" }'
+        )
+    if "research" in plain:
+        raise OptionError(f"{where}: [research] is for one table, and here are two related ones; leave it out")
+    table = _two(where, "domain", plain["domain"], "constraints")
+    (root, remarks), (children, more) = (domain_of(f"{where}: {key}", table[key], folder) for key in _TABLES)
+    most: Any = plain.get("max_children")
+    stated = table.get("constraints")
+    rules = read_constraints(stated, named_columns(root, children, most), folder) if stated is not None else ()
+    related = Related(
+        root=root,
+        children=children,
+        key=plain["key"],
+        max_children=most,
+        order=plain.get("order"),
+        constraints=rules,
+    )
+    return related, [*remarks, *more]
+
+
+def _two(where: str, key: str, plain: object, *more: str) -> Mapping[str, Any]:
+    """Return a table with an entry for each of two tables. Raises OptionError."""
+    if isinstance(plain, Mapping) and {*_TABLES} <= plain.keys() <= {*_TABLES, *more}:
+        return plain
+    third = sorted(plain.keys() - {*_TABLES, *more}) if isinstance(plain, Mapping) else []
+    what = f"{third[0]!r} has no place here" if third else "each is needed"
+    raise OptionError(f"{where}: [{key}] of two related tables has root and children; {what}")
+
+
+def _two_data(where: str, plain: object, folder: Path) -> dict[str, Any]:
+    table = _two(where, "data", plain, _SORTED)
+    data = {key: _data(f"{where}: data.{key}", table[key], folder) for key in _TABLES}
+    return data | ({_SORTED: table[_SORTED]} if _SORTED in table else {})
+
+
+def _check_measured(
+    where: str, related: Related, structure: Structure | None, workload: Workload | None
+) -> Iterator[str]:
+    """Refuse two related tables of which no table holds the number of children; return remarks on child columns."""
+    if workload is not None:
+        if SIZE not in workload.attributes:
+            raise OptionError(
+                f"{where}: [workload] leaves out {SIZE!r}, the number of children, without which no sample can be "
+                "drawn; add it to the targets or cliques"
+            )
+        return
+    assert structure is not None
+    cliques = [set(clique) for clique in structure.cliques]
+    if not any(SIZE in clique for clique in cliques):
+        raise OptionError(
+            f"{where}: no clique holds {SIZE!r}, the number of children, without which no sample can be drawn; name "
+            'one, such as ["size", "COLUMN"], or say singletons = true'
+        )
+    for name in related.children.names if related.max_children > 1 else ():
+        held = [any(slot + name in clique for clique in cliques) for slot in (FIRST, "")]
+        if not all(held):
+            yield (
+                f"cliques must hold {FIRST}{name} and {name}, the first child's and another one's, to tell {name} of "
+                "all children; one is in none, so it will be left out"
+            )
+        elif not any({SIZE, name} <= clique for clique in cliques):
+            yield (
+                f"no clique holds {name} with {SIZE}, so what is said of {name} of all children averages over roots of "
+                "any size"
+            )
 
 
 def _needless(domain: Domain, structure: Structure | None) -> Iterator[str]:
@@ -566,9 +667,12 @@ def _with_analyses(
     return workload, {"name": "research", "share": share, "then": then or _DEFAULT_SELECTOR}
 
 
-def _workload(domain: Domain, plain: Mapping[str, Any]) -> Workload:
+def _workload(of: Domain | Related, plain: Mapping[str, Any]) -> Workload:
     """Return the workload of a selection; selectors measure each of its attributes alone before they choose."""
-    workload = Workload.from_dict(domain, plain.get("workload", {}))
+    if isinstance(of, Related) and not plain.get("workload"):
+        workload = Workload.related(of)
+    else:
+        workload = Workload.from_dict(of.pair if isinstance(of, Related) else of, plain.get("workload", {}))
     return workload.with_singletons() if read_singletons(plain["structure"]) else workload
 
 

@@ -14,6 +14,7 @@ from dpgm_core._util.exact_numbers import whole
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.domain.domain import Domain
+from dpgm_core.domain.related import Related
 from dpgm_core.errors import DataError, printable
 from dpgm_core.sources import as_source
 from dpgm_core.sources.arrow import ArrowSource
@@ -22,8 +23,17 @@ from dpgm_core.sources.contract import RawValues, ReducingSource
 from dpgm_core.sources.csv import MAX_LINE, CsvSource, malformed_lines, number_of_fields, otherwise, unpadded
 from dpgm_core.sources.encoding import as_text, encoder, plain
 from dpgm_core.sources.reading import attempt
+from dpgm_core.sources.related import RelatedSource
 
-__all__ = ["ColumnReport", "PersonReport", "ValidationReport", "explained", "validate"]
+__all__ = [
+    "ColumnReport",
+    "PersonReport",
+    "RelatedReport",
+    "ValidationReport",
+    "explained",
+    "validate",
+    "validate_related",
+]
 
 #: Examples shown of one kind, and distinct values remembered of one column.
 _SHOWN, _REMEMBERED = 5, 10_000
@@ -124,6 +134,84 @@ class ValidationReport:
         return f"({thousandths / 10:g} %)"
 
 
+@frozen(kw_only=True)
+class RelatedReport:
+    """The report of `validate_related`, with that of each table, whose rows without a key have one that is null.
+
+    repeated_roots, null_roots, orphans, surplus: root rows whose key another row has, root rows without a key, children
+    without a root, and children beyond r. broken: constraint across the tables -> how many roots break it.
+    """
+
+    root: ValidationReport
+    children: ValidationReport
+    repeated_roots: int = 0
+    null_roots: int = 0
+    orphans: int = 0
+    surplus: int = 0
+    broken: Mapping[str, int] = field(factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Both tables are as the domain says, no constraint is broken, and all rows but children beyond r count."""
+        lost = self.repeated_roots or self.null_roots or self.orphans
+        return self.root.ok and self.children.ok and not lost and not any(self.broken.values())
+
+    def __str__(self) -> str:
+        found = {
+            "roots whose key an earlier row has, of which one each counts": self.repeated_roots,
+            "roots without a key, which count as one": self.null_roots,
+            "children without a root, which do not count": self.orphans,
+            "children beyond max_children, which do not count": self.surplus,
+        }
+        lines = [f"keys: {number:,} {what}" for what, number in found.items()]
+        lines += [f"constraint {printable(name)}: {number:,} roots break it" for name, number in self.broken.items()]
+        return "\n".join(["roots:", str(self.root), "", "children:", str(self.children), "", *lines])
+
+
+def validate_related(data: Mapping[str, Any], related: Related) -> RelatedReport:
+    """Read two related tables and report what does not fit, as `validate`, and which rows do not count.
+
+    For the owner of the data only. data: "root" and "children", each as `as_source` takes it. Memory grows with the
+    number of keys.
+
+    >>> homes, persons = {"id": [7, 8], "own": [1, 0]}, {"id": [7, 7, 9], "age": [3, 0, 1]}
+    >>> two = Related(root=Domain.from_sizes({"own": 2}), children=Domain.from_sizes({"age": 4}), key="id",
+    ...     max_children=2)
+    >>> tables = {"root": pa.table(homes), "children": pa.table(persons)}
+    >>> validate_related(tables, two).orphans
+    1
+    """
+    (roots, of_roots), (children, of_children) = (
+        _validated(data[what], domain, key, most, *also)
+        for what, domain, key, most, also in (
+            ("root", related.root, related.key[0], 1, ()),
+            ("children", related.children, related.key[1], related.max_children, filter(None, [related.order])),
+        )
+    )
+    known = {key: rows for key, rows in of_children.items() if key in of_roots}
+    complete = not roots.missing and not children.missing
+    return RelatedReport(
+        broken=_broken_across(data, related) if related.constraints and complete else {},
+        root=evolve(roots, person=None),
+        children=evolve(children, person=None),
+        repeated_roots=sum(rows - 1 for key, rows in of_roots.items() if key is not None),
+        null_roots=of_roots[None],
+        orphans=sum(of_children.values()) - sum(known.values()),
+        surplus=sum(max(0, rows - related.max_children) for rows in known.values()),
+    )
+
+
+def _broken_across(data: Mapping[str, Any], related: Related) -> Counter[str]:
+    """How many roots break each constraint across the tables, in the pairs that a run sees."""
+    pair = related.pair
+    own = {slot + one.name for slot in related.slots for one in related.constraints}
+    source, found = RelatedSource(root=data["root"], children=data["children"], related=related), Counter[str]()
+    for codes in source.batches(pair, pair.names):
+        broken = pair.broken(dict(zip(pair.names, codes, strict=True)))
+        found.update({name: number for name, number in broken.items() if name in own})
+    return found
+
+
 def validate(data: Any, domain: Domain, person: str | None = None, rows_per_person: int = 1) -> ValidationReport:
     """Read all records and report what does not fit the domain: unknown values, malformed lines, missing columns.
 
@@ -136,6 +224,13 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
       unknown '7': 1 times
     not all is as the domain says; see above
     """
+    return _validated(data, domain, person, rows_per_person)[0]
+
+
+def _validated(
+    data: Any, domain: Domain, person: str | None, rows_per_person: int, *also: str
+) -> tuple[ValidationReport, Counter[bytes | None]]:
+    """Return the report, and how many rows each key has. also: further columns that must be there."""
     whole("rows_per_person", rows_per_person, least=1)
     source: Any = as_source(data)
     if isinstance(source, CodesSource):  # codes mean positions, whatever the labels are
@@ -148,7 +243,7 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
                 "validate an extract of them, as a file or a data frame"
             )
         raise DataError(f"source {type(source).__name__} offers no raw values to check; give a file or a data frame")
-    expected = [*domain.names, *([person] if person is not None and person not in domain else [])]
+    expected = [*domain.names, *([person] if person is not None and person not in domain else []), *also]
     present = _names(source, expected)
     names = [name for name in expected if name in present]
     checks = {name: _Check(domain[name]) for name in names if name in domain}
@@ -167,7 +262,7 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
                 keys.update({None: batch.malformed} if batch.malformed else {})
     missing = tuple(name for name in expected if name not in present)
     first = tuple(islice(explained(source), _SHOWN)) if malformed and isinstance(source, CsvSource) else ()
-    return ValidationReport(
+    report = ValidationReport(
         records=records,
         columns=tuple(check.report() for check in checks.values()),
         missing=missing,
@@ -178,6 +273,7 @@ def validate(data: Any, domain: Domain, person: str | None = None, rows_per_pers
         broken=rules.found,
         hints=tuple(_file_hints(source, records, missing, first)) if isinstance(source, CsvSource) else (),
     )
+    return report, keys
 
 
 def _names(source: RawValues, expected: Sequence[str]) -> tuple[str, ...]:

@@ -98,16 +98,17 @@ def domain_toml(
     meanings: Mapping[str, Mapping[str, str]],
     defaults: Mapping[str, Any] = MappingProxyType({}),
     constraints: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    within: str = "",
 ) -> str:
-    """The text of a domain file; DomainError for a value that TOML cannot hold."""
+    """The text of a domain file; DomainError for a value that TOML cannot hold. within: `domain.` of one in a spec."""
     parts = [comment(_HEAD + (_TODO if any("todo" in table for table in tables.values()) else ""))]
     if defaults:
-        parts.append("# Of every column that does not say otherwise.\n[defaults]\n" + _settings(defaults))
+        parts.append("# Of every column that does not say otherwise.\n" + f"[{within}defaults]\n" + _settings(defaults))
     for column, table in tables.items():
         said = f"{comment(comments[column])}\n" if comments.get(column, "").strip() else ""
         lines = list(_lines(column, table, meanings.get(column, {})))
-        parts.append(f"{said}[attributes.{toml_key(column)}]\n" + "\n".join(lines))
-    parts += [f"[constraints.{toml_key(name)}]\n" + _settings(rule) for name, rule in constraints.items()]
+        parts.append(f"{said}[{within}attributes.{toml_key(column)}]\n" + "\n".join(lines))
+    parts += [f"[{within}constraints.{toml_key(name)}]\n" + _settings(rule) for name, rule in constraints.items()]
     return "\n\n".join(parts) + "\n"
 
 

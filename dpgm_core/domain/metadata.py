@@ -84,8 +84,8 @@ class Metadata:
         tables = {column: dict(table) for column, table in self.tables.items()}
         return {**{key: dict(part) for key, part in more.items() if part}, "attributes": tables}
 
-    def to_toml(self) -> str:
-        """The text of a domain file, with comments that say what there is to decide.
+    def to_toml(self, within: str = "") -> str:
+        """The text of a domain file, with comments that say what there is to decide. within: `domain.` in a spec.
 
         >>> print(Metadata(tables={"a": {"labels": ["x"]}}, comments={"a": "a letter"}).to_toml().split("\\n\\n")[-1])
         # a letter
@@ -93,7 +93,7 @@ class Metadata:
         labels = ["x"]
         <BLANKLINE>
         """
-        return domain_toml(self.tables, self.comments, self.meanings, self.defaults, self.constraints)
+        return domain_toml(self.tables, self.comments, self.meanings, self.defaults, self.constraints, within)
 
 
 def combine_metadata(descriptions: Sequence[Metadata]) -> Metadata:

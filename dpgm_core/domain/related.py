@@ -14,7 +14,7 @@ from dpgm_core.domain.constraints import ANY, Constraint, Listed, Mask, read_con
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DomainError, brief, did_you_mean
 
-__all__ = ["ABSENT", "FIRST", "POSITION", "PREVIOUS", "SIZE", "Related"]
+__all__ = ["ABSENT", "FIRST", "POSITION", "PREVIOUS", "SIZE", "Related", "named_columns"]
 
 #: The attributes of the number of children, and of which child is looked at.
 SIZE, POSITION = "size", "position"
@@ -171,7 +171,7 @@ class Related:
             key=plain["key"],
             max_children=plain["max_children"],
             order=plain["order"],
-            constraints=read_constraints(plain["constraints"], _named_columns(root, children, plain["max_children"])),
+            constraints=read_constraints(plain["constraints"], named_columns(root, children, plain["max_children"])),
         )
 
     # --- Refusals ---------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ class Related:
 
     def _across(self, one: Constraint) -> list[Constraint]:
         """A constraint across the tables: itself where it is about roots, else a copy for each child that it means."""
-        where, columns = f"constraint {one.name!r}", _named_columns(self.root, self.children, self.max_children)
+        where, columns = f"constraint {one.name!r}", named_columns(self.root, self.children, self.max_children)
         for column in one.columns:
             if column not in columns:
                 raise DomainError(
@@ -304,7 +304,7 @@ def _check_most(most: object) -> None:
         raise DomainError(f"max_children must be a whole number from 1 to {_MAX_CHILDREN:,}, got {most!r:.80}")
 
 
-def _named_columns(root: Domain, children: Domain, most: int) -> dict[str, Attribute]:
+def named_columns(root: Domain, children: Domain, most: int) -> dict[str, Attribute]:
     """The columns that a constraint across the tables may name, without the code of absent children."""
     _check_most(most)
     first = [evolve(one, name=FIRST + one.name) for one in children]

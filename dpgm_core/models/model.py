@@ -218,9 +218,9 @@ class Model(Learned):
         """Return the same model with these replicates: log-potentials of refits, (B, cells), nats, B at least 2."""
         return self._with(self._distribution.base, potentials)
 
-    def noted(self, notes: Sequence[str]) -> Model:
-        """Return the same model with these notes in its provenance, in place of its own."""
-        return self._with(self._distribution.base, self._refits, {**self.provenance, "notes": list(notes)})
+    def noted(self, notes: Sequence[str], **facts: object) -> Model:
+        """Return the same model with these notes in its provenance, in place of its own, and with further facts."""
+        return self._with(self._distribution.base, self._refits, {**self.provenance, "notes": list(notes), **facts})
 
     # --- facts -----------------------------------------------------------------------------------------------------
 

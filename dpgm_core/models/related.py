@@ -26,6 +26,7 @@ from dpgm_core._util.arrays import Array, FloatArray, IntArray
 from dpgm_core._util.randomness import Randomness, SeededRandomness, randomness_or_system
 from dpgm_core.components.registry import Registry
 from dpgm_core.domain.attribute import first_repeated
+from dpgm_core.domain.domain import Domain
 from dpgm_core.domain.related import FIRST, PREVIOUS, SIZE, Related
 from dpgm_core.errors import (
     DataError,
@@ -145,6 +146,12 @@ class RelatedModel:
 
     def __repr__(self) -> str:
         return brief("RelatedModel", repr(self.model), self.related.describe())
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The columns that it answers about: of roots, `size`, of children; without keys and without constraints."""
+        pair, children = self.model.domain, self.related.children
+        return Domain([pair[name] for name in (*self._roots, SIZE)] + [children[name] for name in self._children])
 
     # --- Numbers of roots and children -----------------------------------------------------------
 
@@ -268,6 +275,19 @@ class RelatedModel:
             flaws=caveats_of(self.model.releases),
         )
 
+    def needs_replicates(
+        self,
+        attributes: Sequence[str] | str = (),
+        given: Mapping[str, object] | None = None,
+        *,
+        siblings: tuple[str, str] | None = None,
+    ) -> bool:
+        """Return whether `intervals` of this question take replicates, as `Model.needs_replicates`."""
+        question = self._question(attributes, given or {}, siblings)
+        if not question.of_children:
+            return self.model.needs_replicates(question.names, question.given)
+        return self._functional(question) is None
+
     # --- Samples ---------------------------------------------------------------------------------
 
     def sample(
@@ -349,7 +369,9 @@ class RelatedModel:
             raise DataError(f"the table has two columns {twice!r}; rename one")
         generator, rows = randomness_or_system(randomness).generator(), table.num_rows
         children = self._drawing(form, generator)
-        codes = {name: np.full(rows, -1, np.int64) for name in self.model._columns.names}
+        # With one child for each root pairs have no further ones.
+        names = dict.fromkeys([*self.model._columns.names, *children.decoders])
+        codes = {name: np.full(rows, -1, np.int64) for name in names}
         places = {name: np.full(rows, math.nan) for name in children.decoders}
         for name in (*self._roots, SIZE):
             if name in table.column_names:

@@ -65,6 +65,7 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.steps import session_budget, session_mechanism
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import AnySource
+from dpgm_core.sources.related import RelatedSource
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.workload import Workload
 
@@ -74,8 +75,10 @@ __all__ = ["Run", "fit", "learn", "plan", "plan_selection", "release", "select"]
 _T = TypeVar("_T")
 
 
-def _as_source(data: object) -> AnySource | None:
-    return None if data is None else as_source(data)
+def _as_source(data: object) -> Any:
+    """A source, None, or what may be two related tables, which the terms tell."""
+    two = isinstance(data, Mapping) and {"root", "children"} <= set(data) <= {"root", "children", "sorted"}
+    return data if data is None or two else as_source(data)
 
 
 def _as_target(target: object) -> Structure | Selector:
@@ -153,6 +156,10 @@ class Run:
     may_switch: bool = field(default=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
+        if isinstance(self.source, Mapping):
+            related = self.terms.related
+            two = as_source(self.source) if related is None else RelatedSource(related=related, **self.source)
+            object.__setattr__(self, "source", two)
         if not isinstance(self.target, Structure):
             workload_of(self.workload)  # refuses None
         elif self.workload is not None:
@@ -505,7 +512,8 @@ def fit(  # noqa: PLR0913 - each setting of a run is a parameter
     ----------
     data
         A path (CSV, Parquet, Arrow IPC), a table as in a spec file ({"source": "csv", "path": ..., option: ...}), a
-        data frame or any object with `__arrow_c_stream__`, integer code arrays, or a Source.
+        data frame or any object with `__arrow_c_stream__`, integer code arrays, or a Source. Of two related tables,
+        which `terms` state: {"root": ..., "children": ...}, each such data, with the options of RelatedSource.
     structure
         The cliques to measure and model; or a selector that chooses them privately within the budget: its name
         ("auto"), a table with its options, or an object (see `select`).

@@ -68,11 +68,13 @@ def analyse(
     from typing import cast
 
     from dpgm.analysis import analyse as answer
+    from dpgm.related import refuse_related
     from dpgm_core.models.functionals import Family
     from dpgm_core.models.model_file import load_model
     from dpgm_core.releases.session import caveats_of
 
     model = load_model(model_file)
+    refuse_related(model, "analyses are")
     fixed = parse_evidence(evidence)
     found = answer(
         model,
@@ -88,6 +90,6 @@ def analyse(
         print_json({**found.to_dict(), "given": fixed})
     else:
         stamp(model_file, caveats_of(model.releases))
-        print_evidence_bins(model, fixed)
+        print_evidence_bins(model.domain, fixed)
         print_lines(found)
     return int(strict and bool(found.not_promised))

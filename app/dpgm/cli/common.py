@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from dpgm.spec import Spec
     from dpgm_core._util.progress import Progress
-    from dpgm_core.models.model import Model
+    from dpgm_core.domain.domain import Domain
     from dpgm_core.privacy.ledger import Ledger
     from dpgm_core.releases.release import NoisyTables
 
@@ -103,11 +103,11 @@ def parse_evidence(pairs: Sequence[str]) -> dict[str, str]:
     return fixed
 
 
-def print_evidence_bins(model: Model, evidence: Mapping[str, str]) -> None:
+def print_evidence_bins(domain: Domain, evidence: Mapping[str, str]) -> None:
     """Print on stderr the bins of values in the evidence."""
     from dpgm_core.models.queries import read_evidence
 
-    for name, label in read_evidence(model.domain, evidence).bins(model.domain).items():
+    for name, label in read_evidence(domain, evidence).bins(domain).items():
         print_err(f"dpgm: {name}={evidence[name]} is in the bin {label}")
 
 
@@ -280,9 +280,11 @@ def check_has_records(run: Spec) -> None:
     from dpgm_core.sources import as_source
     from dpgm_core.sources.csv import CsvSource
 
-    source = as_source(run.data)
+    # Of two related tables the roots: all of them may be without children.
+    source = as_source(run.data if run.terms.related is None else run.data["root"])
     cliques = run.domain.names if run.structure is None else [name for one in run.structure.cliques for name in one]
     columns = run.workload.attributes if run.workload is not None else cliques
+    columns = columns if run.terms.related is None else run.terms.related.root.names
     if isinstance(source, CsvSource) and redact_source_errors(source, lambda: source.has_header_alone(columns)):
         raise DataError(f"{source.path} has no record behind the line that names its columns; nothing was charged")
 
@@ -329,6 +331,7 @@ def open_ledger(run: Spec) -> Iterator[Ledger | None]:
                 unit=run.terms.unit,
                 person=run.terms.person,
                 rows_per_person=run.terms.rows_per_person,
+                related=run.terms.related,
             )
             print_err(f"dpgm: created ledger {run.ledger.path} with {run.ledger.budget}")
         except BudgetError:

@@ -36,7 +36,7 @@ _EXACT = "NOT PRIVATE: exact functions of the records"
 
 
 @click.command()
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--against", type=FILE, hidden=True)  # of dpgm evaluate
 @click.option(
     "--domain", "domain_file", type=FILE, help="Domain file for synthetic files, if no FILE is a model or a release."
@@ -68,7 +68,8 @@ def compare(
     """Compare models, releases and synthetic files with the first of them.
 
     This costs no budget: no records are read, and a table of records counts as synthetic only with the stamp of `dpgm
-    sample`. A single model is compared with the noisy tables that it was learned from, or with --data.
+    sample`; the two tables of a sample of related ones are named by their folder. A single model is compared with the
+    noisy tables that it was learned from, or with --data.
     """
     from dpgm.comparison.comparison import compare as compare_files
     from dpgm.comparison.page import make_page
@@ -106,7 +107,7 @@ def _subjects(files: Sequence[Path], dialects: Sequence[str]) -> list[Any]:
     said = {"delimiter": how.delimiter, "encoding": how.encoding}
 
     def subject(path: Path) -> Any:
-        content = read_subject(path) if dialects and is_csv(path) else None
+        content = read_subject(path) if dialects and (is_csv(path) or path.is_dir()) else None
         return evolve(content, dialect=said) if isinstance(content, Synthetic) else path
 
     return [subject(path) for path in files]

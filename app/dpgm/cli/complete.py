@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
 import click
 from attrs import evolve
@@ -77,6 +77,9 @@ def complete(
 
     Empty cells and null values are missing. Columns that ROWS lacks are added. Everything else is copied unchanged. The
     output holds your own ROWS, so no guarantee covers it; its stamp says so.
+
+    Of two related tables ROWS are public roots, with their size where it is known, and OUTPUT are children drawn for
+    them, with the keys of ROWS, or the numbers of their rows.
     """
     from dpgm.cli.records import check_output
     from dpgm_core._util.randomness import SeededRandomness, randomness_or_system
@@ -89,6 +92,9 @@ def complete(
     if output.exists() and rows_file.exists() and output.samefile(rows_file):
         raise OptionError(f"--output {output} is ROWS itself; name another file")
     model = load_model(model_file)
+    if model.related is not None:
+        _complete_roots(model, model_file, rows_file, output, dialect, delimiter_said(dialects), seed, as_json)
+        return
     generator = randomness_or_system(None if seed is None else SeededRandomness(seed)).generator()
     with progress_shown() as progress:
         if dialect is not None:
@@ -115,6 +121,81 @@ def complete(
             print_err(f"dpgm: {what}: {', '.join(names)}")
     print_err(f"dpgm: the given rows are in {output} as they are: NOT COVERED by any guarantee, whoever they are about")
     print_out(f"{rows} rows, {sum(cells.values())} cells filled: {output}")
+
+
+def _complete_roots(
+    model: Model,
+    model_file: Path,
+    rows_file: Path,
+    output: Path,
+    dialect: Written | None,
+    stated: bool,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Draw children for public roots into a file."""
+    import pyarrow as pa
+
+    from dpgm.cli.records import write_records
+    from dpgm.related import unanswered
+    from dpgm_core._util.randomness import SeededRandomness
+    from dpgm_core.models.related import RelatedModel
+    from dpgm_core.releases.session import caveats_of
+
+    related = model.related
+    assert related is not None
+    if dialect is None:
+        batches, schema = _batches(rows_file)
+        roots = pa.concat_tables([schema.empty_table(), *batches])
+    else:
+        roots = _roots(rows_file, dialect, stated, [*related.key[:1], *related.root.names])
+    here = next((name for name in related.children.names if name in roots.column_names), None)
+    if here is not None:
+        raise OptionError(
+            f"{rows_file.name} has the column {here!r}, which children have; roots get children of their own, and rows "
+            "of children are not completed: leave the column out"
+        )
+    with progress_shown() as progress:
+        progress("completing", 0, None)
+        form: Literal["texts", "values"] = "values" if dialect is None else "texts"
+        randomness = None if seed is None else SeededRandomness(seed)
+        children = RelatedModel(model).complete(roots, form=form, randomness=randomness).children
+        # Written anew, mark and all; what flat rows keep is their bytes.
+        how = PLAIN if dialect is None else evolve(dialect, encoding=_encoding(dialect))
+        signs = (how.delimiter, '"', "\r", "\n")
+        cells = itertools.chain(
+            children.column_names, *(map(str, one.unique().to_pylist()) for one in children.columns)
+        )
+        write_records([children], output, quoted=any(sign in text for text in cells for sign in signs), how=how)
+    if as_json:
+        rows = {"root": roots.num_rows, "children": children.num_rows}
+        print_json({"rows": rows, "file": str(output), "left_out": list(unanswered(model)), **_stamp(model)})
+        return
+    stamp(model_file, caveats_of(model.releases))
+    print_left_out(unanswered(model))
+    print_err(f"dpgm: {output} has children of the given rows: NOT COVERED by any guarantee, whoever they are about")
+    print_out(f"{roots.num_rows} roots, {children.num_rows} children: {output}")
+
+
+def _roots(path: Path, how: Written, stated: bool, columns: Sequence[str]) -> pa.Table:
+    """All of a CSV file, as texts."""
+    import pyarrow as pa
+
+    from dpgm_core.sources.csv import CsvSource
+    from dpgm_core.sources.encoding import as_text
+
+    source = CsvSource(path=path, delimiter=how.delimiter, encoding=cast("Encoding", _encoding(how)))
+    source = source if stated else source.naming_most(columns)
+    names, batches = source.names(), list(source.raw_batches(source.names()))
+    if any(batch.malformed for batch in batches):
+        raise DataError(f"{path} has lines with another number of fields than the first one; correct them")
+    arrays = zip(*(batch.columns for batch in batches), strict=True) if batches else [[] for _ in names]
+    texts = [pa.chunked_array([as_text(one).cast(pa.string()) for one in parts], pa.string()) for parts in arrays]
+    return pa.table(dict(zip(names, texts, strict=True)))
+
+
+def _encoding(how: Written) -> str:
+    return "utf-16" if how.encoding.startswith("utf-16") else how.encoding
 
 
 def _stamp(model: Model) -> dict[str, Any]:

@@ -39,6 +39,7 @@ def export(model_file: Path, bif: Path | None, uai: Path | None, kind: str, as_j
     """
     from dpgm.interop.bif import write_bif
     from dpgm.interop.uai import names_path, write_uai
+    from dpgm.related import refuse_related
     from dpgm_core._util.files import BIF_FILE, NAMES_FILE, UAI_FILE, check_writable
     from dpgm_core.models.model_file import load_model
     from dpgm_core.releases.session import caveats_of, stamp_of
@@ -57,6 +58,8 @@ def export(model_file: Path, bif: Path | None, uai: Path | None, kind: str, as_j
         if place is not None:
             check_writable(place, replaces)
     model = load_model(model_file).using(unmeasured="uniform")
+    if bif is not None:
+        refuse_related(model, "--bif is a network")
     facts = model.stamp()
     network = _network(model) if bif is not None or kind == "bayes" else None
     tables = None if uai is None else _families(model, network) if network and kind == "bayes" else model.expanded()

@@ -46,6 +46,7 @@ def fit(
     If an earlier run of this name was killed, or failed after its charge, and its release was saved, nothing is charged
     and the message says how to continue.
     """
+    from dpgm.related import data_files
     from dpgm.spec import load_spec
 
     run = load_spec(spec, settings, validated)
@@ -54,6 +55,9 @@ def fit(
         print_remarks(run)
         with explain_saved_releases():
             done = run.to_run(ledger=ledger, save_release=saved, progress=progress).fit()
+            if run.terms.related is not None:  # samples are named as their data
+                files = data_files(run.data)
+                done = evolve(done, model=done.model.noted(done.model.provenance.get("notes", ()), **files))
             path = _save(done, path, None if ledger is None else ledger.path)
         warn_renamed(run, saved, done.releases)
         left = None if ledger is None else ledger.remaining()

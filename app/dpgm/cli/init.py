@@ -31,13 +31,10 @@ _SPEC = """\
 # One run: what is read, what it may cost, what becomes of it. Paths are relative to this file's folder.
 name = {name}
 {data}
-domain = "domain.toml"
-# After a look with dpgm validate: refuse to run on a domain that was changed since.
+{domain}# After a look with dpgm validate: refuse to run on a domain that was changed since.
 # validated = "spec.validated.json"
 
-# Whose data are protected: one row each. If a person has several, name their key and how many rows may count:
-# person = "COLUMN"
-# rows_per_person = 10
+{whose}
 # add-remove hides whether somebody is in the data; replace-one what they said, and the number of rows is public.
 neighbours = {neighbours}
 total = "estimated"  # the number of rows, from the noisy tables; "public" if it is published
@@ -51,7 +48,7 @@ budget = {{ {amounts} }}
 
 # Which tables are measured is chosen privately, within the budget. Or name them, with all other columns alone:
 # structure = {{ cliques = [["COLUMN", "ANOTHER"]], singletons = true }}
-structure = {{ selector = "auto" }}
+structure = {{ selector = "{selector}" }}
 
 # What the model is for: without a word all sets of three columns, of two where there are many.
 [workload]
@@ -72,8 +69,27 @@ folder = "."
 """
 
 
+_DOMAIN = 'domain = "domain.toml"\n'
+
+_WHOSE = """\
+# Whose data are protected: one row each. If a person has several, name their key and how many rows may count:
+# person = "COLUMN"
+# rows_per_person = 10"""
+
+_WHOSE_OF_TWO = """\
+# Whose data are protected: a root with all its children, such as a household with its members. In your words:
+# unit = "one household with all its members"
+# The column of both files whose value is a root's own; it is in no table. {{ root = "id", children = "home" }} if the
+# names differ.
+key = {key}
+# Children that count for each root. Known without the records, and never looked up in them:
+# max_children = 5
+# A column of the children's file that says who is first and who follows whom; it is not modelled.
+# order = "COLUMN\""""
+
+
 @click.command()
-@click.argument("source", required=False, type=RECORDS)
+@click.argument("sources", metavar="[SOURCE [CHILDREN]]", nargs=-1, type=RECORDS)
 @click.option(
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path(), help="Folder to write."
 )
@@ -100,7 +116,7 @@ folder = "."
 @click.option("--neighbours", default="add-remove", show_default=True, help="Or replace-one; the spec explains both.")
 @click.option("--overwrite", is_flag=True, help="Replace domain.toml and spec.toml.")
 def init(
-    source: Path | str | None,
+    sources: tuple[Path | str, ...],
     output: Path,
     data: Path | str | None,
     codebooks: tuple[Path, ...],
@@ -117,16 +133,26 @@ def init(
     Of a CSV file only the first line is read; of Parquet and Arrow files, names and types. A NIST schema or data
     dictionary, a Frictionless table schema or a codebook gives more. Missing facts become `todo` lines in domain.toml,
     and a run does not start before they are filled in.
+
+    Of two related tables, such as households and persons, CHILDREN is the second one's; spec.toml then holds the
+    domains of both.
     """
     from dpgm.spec import check_shared
     from dpgm_core.domain.attribute_tables import attribute_fields
     from dpgm_core.domain.domain_files import is_data, read_metadata
     from dpgm_core.domain.metadata import apply_defaults
 
-    if isinstance(source, str):
+    source = sources[0] if sources else None
+    if any(isinstance(one, str) for one in sources):
         raise OptionError("init reads what describes the columns on this machine; name remote records by --data")
     if isinstance(data, str):
         check_shared("--data", data)
+    if len(sources) > 1:
+        more = {"--data": data is not None, "--codebook": bool(codebooks)}
+        options = (schema_is_public, is_names, epsilon, delta, neighbours)
+        _init_two([one for one in sources if isinstance(one, Path)], output, name, options, more, overwrite)
+        return
+    assert not isinstance(source, str)
     if source is None and not codebooks:
         raise OptionError("init needs a SOURCE that describes the columns, or a --codebook")
     if source is not None and is_data(source):
@@ -141,12 +167,71 @@ def init(
         if "todo" not in table:
             attribute_fields(column, table)  # what a run would refuse is refused here
     amounts = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
-    spec = _spec(name, _data_line(data, output, is_names), data, amounts, neighbours)
+    parts = {"data": _data_line(data, output, is_names), "domain": _DOMAIN, "whose": _WHOSE, "selector": "auto"}
+    spec = _spec(name, parts, data, amounts, neighbours)
     written = {"domain.toml": metadata.to_toml(), "spec.toml": spec}
     _write(output, written, overwrite, [one for one in (source, data, *codebooks) if isinstance(one, Path)])
     _print_summary(metadata, output, left_out, data)
     if isinstance(data, Path) and data == source and not codebooks:
         _print_records_notes(data, metadata)
+
+
+def _init_two(
+    sources: Sequence[Path],
+    output: Path,
+    name: str | None,
+    options: tuple[bool, bool, str, str | None, str],
+    more: dict[str, bool],
+    overwrite: bool,
+) -> None:
+    """Write one spec of two related tables, with both domains in it. more: options, and whether they were given."""
+    from dpgm_core._util.toml import toml_value
+    from dpgm_core.domain.domain_files import is_data, read_metadata
+    from dpgm_core.domain.metadata import Metadata
+
+    given = next((option for option, is_given in more.items() if is_given), None)
+    if given is not None:
+        raise OptionError(f"{given} is for one SOURCE; leave it out, and edit spec.toml")
+    if len(sources) > 2:
+        raise OptionError(f"two tables can be related, and {sources[2]} is a third; leave it out")
+    public, is_names, epsilon, delta, neighbours = options
+    read = [read_metadata(one, schema_is_public=public, first_line_is_names=is_names) for one in sources]
+    both = [column for column in read[0].tables if column in read[1].tables]
+    key = both[0] if len(both) == 1 else "TODO"
+    tables = [
+        Metadata(
+            tables={column: table for column, table in one.tables.items() if column != key},
+            comments=one.comments,
+            meanings=one.meanings,
+            defaults=one.defaults,
+            constraints=one.constraints,
+        )
+        for one in read
+    ]
+    files = [_data_value(one, output, is_names) if is_data(one) else "TODO" for one in sources]
+    data = dict(zip(("root", "children"), files, strict=True))
+    parts = {
+        "data": f"data = {toml_value(data)}",
+        "domain": "",
+        "whose": _WHOSE_OF_TWO.format(key=toml_value(key)),
+        "selector": "aim",
+    }
+    amounts = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
+    spec = _spec(name, parts, sources[0], amounts, neighbours)
+    domains = [one.to_toml(f"domain.{what}.") for what, one in zip(data, tables, strict=True)]
+    roots, children = domains[0], domains[1].partition("\n\n")[2]  # both have the same words at their head
+    _write(output, {"spec.toml": f"{spec}\n{roots}\n# The columns of the children.\n\n{children}"}, overwrite, sources)
+    for what, one in zip(data, tables, strict=True):
+        print_out(
+            f"{what}: {len(one.tables)} columns, {len(one.tables) - len(one.todo)} settled, {len(one.todo)} to do"
+        )
+        for reason, columns in _by_reason(one).items():
+            print_out(f"  to do: {_listed(columns)}: {reason}")
+    if key == "TODO":
+        print_out(f"to do: key: the two tables have {_listed(both) if both else 'no column'} in common; name the key")
+    print_out("to do: max_children: how many children of a root count; known without the records")
+    path = output / "spec.toml"
+    print_out(f"next: fill in what is to do in {path}, then dpgm plan {path}; dpgm validate {path}; dpgm fit {path}")
 
 
 def _left_out(metadata: Metadata, data: Path, is_names: bool) -> Sequence[str]:
@@ -160,7 +245,9 @@ def _left_out(metadata: Metadata, data: Path, is_names: bool) -> Sequence[str]:
     return [column for column in columns if column not in metadata.tables]
 
 
-def _spec(name: str | None, line: str, data: Path | str | None, amounts: dict[str, str], neighbours: str) -> str:
+def _spec(
+    name: str | None, parts: dict[str, str], data: Path | str | None, amounts: dict[str, str], neighbours: str
+) -> str:
     """Return the text of the spec. Raises OptionError or BudgetError for invalid choices."""
     from dpgm_core._util.locations import place
     from dpgm_core._util.toml import toml_value
@@ -186,7 +273,7 @@ def _spec(name: str | None, line: str, data: Path | str | None, amounts: dict[st
     }
     return _SPEC.format(
         name=toml_value(name),
-        data=line,
+        **parts,
         neighbours=toml_value(neighbours),
         epsilon=written["epsilon"],
         amounts=", ".join(f"{key} = {one}" for key, one in written.items()),
@@ -197,22 +284,28 @@ def _spec(name: str | None, line: str, data: Path | str | None, amounts: dict[st
 def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:
     """Return the data line of the spec: a file name, with its dialect where that is not the default."""
     from dpgm_core._util.toml import toml_value
-    from dpgm_core.domain.domain_files import CSV, Header, read_header
+    from dpgm_core.domain.domain_files import CSV
 
     if data is None:
         return 'data = "TODO"  # the file of records'
-    if isinstance(data, str):
-        return f"data = {toml_value(data)}"
+    line = f"data = {toml_value(data if isinstance(data, str) else _data_value(data, folder, is_names))}"
+    is_csv = isinstance(data, Path) and data.name.lower().endswith(CSV)
+    return f"{_QUOTES}\n{line}" if is_csv else line
+
+
+def _data_value(data: Path, folder: Path, is_names: bool) -> str | dict[str, object]:
+    """Return a file name, or a table with its dialect where that is not the default."""
+    from dpgm_core.domain.domain_files import CSV, Header, read_header
+
     path = os.path.relpath(data, folder) if not data.is_absolute() else str(data)
     path = Path(path).as_posix()
     if not data.name.lower().endswith(CSV):
-        return f"data = {toml_value(path)}"
+        return path
     usual = asdict(Header(names=()))
     header = asdict(read_header(data, is_names=is_names))
     dialect = {key: value for key, value in header.items() if key != "names" and value != usual[key]}
     plain = not dialect and data.name.lower().endswith((".csv", ".csv.gz"))
-    line = f"data = {toml_value(path if plain else {'source': 'csv', 'path': path, **dialect})}"
-    return f"{_QUOTES}\n{line}"
+    return path if plain else {"source": "csv", "path": path, **dialect}
 
 
 def _write(folder: Path, texts: dict[str, str], overwrite: bool, read: Sequence[Path]) -> None:

@@ -19,6 +19,7 @@ from dpgm.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from dpgm.validation import RelatedReport, ValidationReport
     from dpgm_core.privacy.ledger_terms import LedgerAccount
 
 __all__ = ["ledger", "validate"]
@@ -43,6 +44,7 @@ def validate(spec: Path, settings: tuple[str, ...], output: Path | None) -> None
     from dpgm.spec import read_spec
     from dpgm.validated import write_validated
     from dpgm.validation import validate as check
+    from dpgm.validation import validate_related as check_related
     from dpgm_core._util.files import VALIDATED_FILE, check_writable
 
     # What names an earlier domain must not keep its owner from looking at this one.
@@ -51,7 +53,12 @@ def validate(spec: Path, settings: tuple[str, ...], output: Path | None) -> None
     check_writable(note, VALIDATED_FILE)
     for remark in run.remarks:
         print_err(f"dpgm: {remark}")
-    report = check(run.data, run.domain, person=run.terms.person, rows_per_person=run.terms.rows_per_person)
+    related = run.terms.related
+    report: ValidationReport | RelatedReport
+    if related is None:
+        report = check(run.data, run.domain, person=run.terms.person, rows_per_person=run.terms.rows_per_person)
+    else:
+        report = check_related(run.data, related)
     print_lines(report)
     write_validated(note, run.domain)
     print_err(f"dpgm: noted in {note} which domain was looked at, and nothing of what was found")

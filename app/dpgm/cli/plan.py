@@ -75,9 +75,10 @@ def _print_release(spec: Path, run: Spec, planned: Plan, as_json: bool) -> None:
 
 def _decimals_note(run: Spec) -> list[str]:
     """Return a sentence that asks for the decimals of numbers that state none."""
+    related = run.terms.related
     columns = [
         one.name
-        for one in run.domain
+        for one in (run.domain if related is None else (*related.root, *related.children))
         if one.values.kind == "number" and one.values.decimals is None and one.edges is not None
     ]
     if not columns:
@@ -96,6 +97,7 @@ def _print_plan(run: Spec, planned: Plan) -> None:
     sensitivity = planned.sensitivity
     print_out(f"budget: {planned.asked}; this release costs {planned.cost}")
     _print_ledger(run, planned.cost)
+    _print_related(run)
     weighted = planned.terms.contributions
     unit = "records" if weighted is None else f"1/{weighted.grid} persons"
     print_out(
@@ -118,6 +120,13 @@ def _print_plan(run: Spec, planned: Plan) -> None:
         print_out(f"measured: {len(planned.tables)} sums of products, one for each set of attributes inside a clique")
     elif len(planned.tables) != groups:
         print_out(f"measured for the learner: {len(planned.tables)} tables instead of {groups}")
+
+
+def _print_related(run: Spec) -> None:
+    """Print how two related tables count."""
+    related = run.terms.related
+    if related is not None:
+        print_out(f"two related tables: each root is one record, with {related.describe()}")
 
 
 def _print_tables(planned: Plan) -> None:
@@ -208,6 +217,7 @@ def _print_selection(spec: Path, run: Spec, planned: SelectionPlan, records: flo
         f"budget: {run.budget} under {run.terms.neighbours.value} neighbours, charged whole before the first step"
     )
     _print_ledger(run, run.budget)
+    _print_related(run)
     undetermined = workload.domain.undetermined
     but = f" but for what is found of {', '.join(undetermined)}" if undetermined else ""
     print_out(f"public: the domain{but}, the workload and every setting; the structure is chosen within the budget")

@@ -34,6 +34,7 @@ from dpgm_core.errors import ModelFileError, OptionError
 
 if TYPE_CHECKING:
     from dpgm_core._util.arrays import FloatArray
+    from dpgm_core.domain.domain import Domain
     from dpgm_core.inference.contract import Estimates
     from dpgm_core.models.intervals import Interval
     from dpgm_core.models.model import Model
@@ -97,11 +98,15 @@ _INTERVALS = (
     "by structure only if the structure is right, or a holdout measured its error."
 )
 
+#: What the name of a column of another child of the same root begins with.
+_SIBLING = "sibling."
+
 #: What a standing means, under the answer.
 _STANDINGS = {
     "measured": "one released table holds these attributes",
     "by structure": "right as far as the structure is: no released table tells all of their labels together",
     "not measured": "no release measured some of these attributes: what is said of them is no finding",
+    "sampled": "children of a root further apart than two next to each other were counted in sampled roots",
     "by definition": "this is what the model says; no release is behind it",
 }
 
@@ -149,12 +154,18 @@ def query(
 
     The standing of an answer is "measured" if one released table holds all attributes of the question, conditions
     included, and "by structure" if the answer depends on the model's independences.
+
+    Of two related tables probabilities are of children where a column of theirs is named or given, else of roots; of
+    pairs of children of one root where the second ATTRIBUTE is sibling.COLUMN: dpgm query MODEL sex sibling.sex.
     """
+    from dpgm.related import refuse_related, unanswered
     from dpgm_core.models.intervals import checked_level
     from dpgm_core.models.model_file import load_model
     from dpgm_core.models.queries import quote_names
 
     loaded = load_model(model_file)
+    if loaded.related is not None and (most_probable or statistics):
+        refuse_related(loaded, "--map is" if most_probable else "--statistic is")
     model = loaded.using(inference, unmeasured=unmeasured)
     fixed = parse_evidence(evidence)
     if level is None and (replicates is not None or seed is not None):
@@ -171,16 +182,18 @@ def query(
     if not attributes:
         _print_model(model, model_file, fixed, unmeasured, as_json)
         return
-    left_out = [name for name in attributes if unmeasured == "omit" and name in model.unmeasured]
+    left_out = [name for name in attributes if unmeasured == "omit" and name in unanswered(model)]
     attributes = tuple(name for name in attributes if name not in left_out)
     if not attributes:
         raise OptionError(f"no release behind the model measured {quote_names(left_out)}, so nothing is left to answer")
+
+    question = _Question(model, attributes, fixed)
 
     def refitted() -> Model | None:
         if level is None:
             return None
         checked_level(level)
-        if replicates is seed is None and not statistics and not model.needs_replicates(attributes, fixed):
+        if replicates is seed is None and not statistics and not question.ask("needs_replicates", model):
             return None
         return with_replicates(loaded, model_file, replicates, seed).using(inference, unmeasured=unmeasured)
 
@@ -188,42 +201,75 @@ def query(
         model.standing(attributes, fixed)  # first: it refuses what cannot be asked
         print_statistics((model, refitted()), model_file, attributes, statistics, fixed, level, as_json)
         return
-    _print_answer((model, refitted), model_file, attributes, fixed, level, top, left_out, as_json)
+    _print_answer((model, refitted), model_file, question, level, top, left_out, as_json)
+
+
+class _Question:
+    """p(attributes | given). siblings: whether the second attribute is of another child of the first one's root."""
+
+    def __init__(self, model: Model, names: tuple[str, ...], given: dict[str, str]) -> None:
+        self.names, self.attributes, self.given = names, names, given
+        self._answering: tuple[Model, Any] | None = None
+        children = () if model.related is None else model.related.children.names
+        others = [one for one in names if children and one.startswith(_SIBLING) and one not in children]
+        self.siblings = bool(others)
+        if others and (len(names) != 2 or others != [names[1]]):
+            shown = f"{children[0]} {_SIBLING}{children[0]}"
+            raise OptionError(f"of a child and another one of its root ask for two columns, such as: {shown}")
+        if others:
+            self.attributes = (names[0], names[1].removeprefix(_SIBLING))
+
+    def ask(self, answer: str, model: Model, **options: Any) -> Any:
+        """What a method of the model, or of what answers for two related tables, says of the question."""
+        from dpgm.related import answering
+        from dpgm_core.models.queries import read_evidence
+
+        if model.related is None:
+            return getattr(model, answer)(self.attributes, self.given, **options)
+        if self._answering is None or self._answering[0] is not model:  # what it has sampled serves every answer
+            self._answering = (model, answering(model))
+        answers, given = self._answering[1], self.given
+        codes = read_evidence(answers.domain, given).codes  # values are looked up in bins
+        names: tuple[str, ...] = () if self.siblings else self.attributes
+        siblings = self.attributes if self.siblings else None
+        return getattr(answers, answer)(names, codes, siblings=siblings, **options)
 
 
 def _print_answer(
     loaded: tuple[Model, Callable[[], Model | None]],
     model_file: Path,
-    attributes: tuple[str, ...],
-    fixed: dict[str, str],
+    question: _Question,
     level: float | None,
     top: int | None,
     left_out: list[str],
     as_json: bool,
 ) -> None:
-    """p(attributes | fixed), row by row. loaded: the model, and what makes replicates, once all has been checked."""
+    """The answer, row by row. loaded: the model, and what makes replicates, once all has been checked."""
+    from dpgm.related import answering
     from dpgm_core.releases.session import caveats_of
 
     model, refitted = loaded
-    model.standing(attributes, fixed)  # first: it refuses what cannot be asked
-    cells = math.prod(model.domain.shape(attributes))
+    attributes, fixed = question.attributes, question.given
+    question.ask("standing", model)  # first: it refuses what cannot be asked
+    domain = answering(model).domain
+    cells = math.prod(domain[name].size for name in attributes)
     if top is None and cells > _MAX_ROWS:
         raise OptionError(f"that table has {cells:,} rows; name fewer attributes, or ask for the largest with --top N")
-    estimates = model.estimates_of([attributes], given=fixed)
-    table = model.marginal(attributes, given=fixed) if estimates is None else estimates.tables[0]
+    estimates = model.estimates_of([attributes], given=fixed) if model.related is None else None
+    table = question.ask("marginal", model) if estimates is None else estimates.tables[0]
     interval, columns = None, {"probability": table}
     if level is not None:
         model = refitted() or model
-        interval = model.intervals(attributes, given=fixed, level=level)
+        interval = question.ask("intervals", model, level=level)
         columns |= {"standard error": interval.standard_error, "low": interval.low, "high": interval.high}
-    rows = _rows(model, attributes, list(columns.values()), top)
-    standing = model.standing(attributes, fixed)
+    rows = _rows(domain, attributes, list(columns.values()), top)
+    standing = question.ask("standing", model)
     inference = str(model.inference)
     if not as_json:
         stamp(model_file, caveats_of(model.releases))
         print_left_out(left_out)
-        print_evidence_bins(model, fixed)
-        print_table([*attributes, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
+        print_evidence_bins(domain, fixed)
+        print_table([*question.names, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
         _print_standing(standing, interval)
         if interval is not None and interval.note is not None:
             print_out(interval.note)
@@ -236,7 +282,7 @@ def _print_answer(
     sure |= {} if interval is None else {"undefined_replicates": interval.undefined}
     print_json(
         {
-            "attributes": list(attributes),
+            "attributes": list(question.names),
             "given": fixed,
             "standing": standing,
             "left_out": left_out,
@@ -289,10 +335,10 @@ def _print_record(model: Model, model_file: Path, fixed: dict[str, str], as_json
 
 
 def _rows(
-    model: Model, attributes: tuple[str, ...], columns: list[FloatArray], top: int | None
+    domain: Domain, attributes: tuple[str, ...], columns: list[FloatArray], top: int | None
 ) -> list[tuple[tuple[str, ...], tuple[float, ...]]]:
     """(labels, values) of each cell; the `top` most probable, if asked for."""
-    labels = [model.domain[name].labels for name in attributes]
+    labels = [domain[name].labels for name in attributes]
     values = zip(*(column.reshape(-1).tolist() for column in columns), strict=True)
     rows = list(zip(itertools.product(*labels), values, strict=True))
     return rows if top is None else sorted(rows, key=lambda row: -row[1][0])[:top]
@@ -330,11 +376,18 @@ def _drawn(estimates: Estimates | None) -> dict[str, Any]:
 
 
 def _describe(model: Model) -> None:
+    from dpgm.related import answering, by_table
+
     print_table(
         ["attribute", "labels"],
-        [[one.name, ", ".join(one.labels[:8]) + (", ..." if one.size > 8 else "")] for one in model.domain],
+        [[one.name, ", ".join(one.labels[:8]) + (", ..." if one.size > 8 else "")] for one in answering(model).domain],
     )
     print_out()
+    if model.related is not None:
+        roots, children = by_table(model.related, answering(model).domain.names)
+        print_out(f"two related tables, with {model.related.describe()}")
+        print_out(f"roots: {', '.join(roots)}; children: {', '.join(children)}")
+        print_out()
     print_lines(model.structure.describe())
     blocks = model.structure.domain
     if model.latent:

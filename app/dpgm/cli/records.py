@@ -126,7 +126,8 @@ def _of_spec(path: Path, said: Written) -> Written:
     from dpgm_core.sources import as_source
     from dpgm_core.sources.csv import CsvSource
 
-    data = read_spec(path).data
+    run = read_spec(path)
+    data = run.data if run.terms.related is None else run.data["root"]
     source = as_source(data)
     if not isinstance(source, CsvSource):
         raise OptionError(
@@ -274,9 +275,11 @@ def records_of(data: Path | str) -> object:
     """Records named by a file or a URL, or by the spec that says how to read them."""
     if isinstance(data, str) or data.suffix != ".toml":
         return data
+    from dpgm.related import records_of as two_tables
     from dpgm.spec import load_spec
 
-    return load_spec(data).data
+    run = load_spec(data)
+    return two_tables(run.data, run.terms.related)
 
 
 def check_output(path: Path) -> None:

@@ -28,6 +28,9 @@ from dpgm_core.components.builtins import INFERENCE
 from dpgm_core.errors import OptionError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dpgm_core.domain.attribute import Attribute
     from dpgm_core.models.merged_codes import SampleMethod
     from dpgm_core.models.model import Model
     from dpgm_core.models.queries import Unmeasured
@@ -38,16 +41,27 @@ __all__ = ["sample"]
 
 @click.command()
 @click.argument("model_file", metavar="MODEL", type=FILE)
-@click.option("-n", "--count", type=click.IntRange(1), required=True, help="Number of records.")
-@click.option("-o", "--output", type=FILE, required=True, help="The .csv, .csv.gz, .parquet or .arrow file to write.")
+@click.option(
+    "-n",
+    "--count",
+    type=click.IntRange(1),
+    help="Number of records; of two related tables of roots, by default as many.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The .csv, .csv.gz, .parquet or .arrow file to write; of two related tables a folder.",
+)
 @click.option("--seed", type=click.IntRange(0), default=None, help="Seed, to repeat a draw. Sampling costs no budget.")
 @click.option("--inference", default=INFERENCE, show_default=True, help="Name of the inference engine.")
 @click.option(
     "--method",
     type=click.Choice(["independent", "rounded"]),
-    default="independent",
-    show_default=True,
-    help="Draw records independently, or so that their tables are the rounded expected counts.",
+    default=None,
+    help="Draw records independently, or so that their tables are the rounded expected counts. [default: independent; "
+    "of two related tables rounded]",
 )
 @click.option(
     "--datasets",
@@ -75,11 +89,11 @@ __all__ = ["sample"]
 @progress_option
 def sample(
     model_file: Path,
-    count: int,
+    count: int | None,
     output: Path,
     seed: int | None,
     inference: str,
-    method: SampleMethod,
+    method: SampleMethod | None,
     datasets: int | None,
     unmeasured: Unmeasured,
     evidence: tuple[str, ...],
@@ -94,12 +108,31 @@ def sample(
     measured are left out and named on stderr. The guarantee of a .csv file is in OUTPUT.dpgm.json. Use rounded records
     for tables, and independent ones for analyses of variability. Rows alone never carry valid standard errors;
     `dpgm analyse` with --rows has them.
+
+    Of a model of two related tables OUTPUT is a folder for two files, named as the data files; each key of the one is
+    in the other.
     """
     from dpgm_core._util.randomness import SeededRandomness
     from dpgm_core.releases.session import caveats_of, stamp_of
 
-    if not is_csv(output) and output.suffix not in (".parquet", ".arrow"):
+    is_file = is_csv(output) or output.suffix in (".parquet", ".arrow")
+    if not is_file and _load(model_file).related is not None:
+        model = _load(model_file).using(inference, unmeasured=unmeasured)
+        given = {"--datasets": datasets is not None, "--given": bool(evidence)}
+        refused = next((option for option, is_given in given.items() if is_given), None)
+        if refused is not None:
+            raise OptionError(
+                f"{refused} is for models of one table, and this one is of two related ones; leave it out"
+            )
+        _sample_two(model, model_file, output, count, method or "rounded", seed, dialects, labels, as_json)
+        return
+    if not is_file:
         raise OptionError(f"cannot write {output.name}: the name must end in .csv, .csv.gz, .parquet or .arrow")
+    if count is None:
+        raise click.UsageError("Missing option '-n' / '--count'.", click.get_current_context())
+    if output.is_dir():
+        raise click.UsageError(f"File {str(output)!r} is a directory.", click.get_current_context())
+    method = method or "independent"
     if dialects and not is_csv(output):
         raise OptionError(f"--dialect is for CSV files, and the name {output.name} is not one; leave it out")
     dialect = written(dialects)
@@ -108,13 +141,18 @@ def sample(
             "--datasets go with independent records, whose spread the analysis allows for; leave --method"
         )
     model = _load(model_file).using(inference, unmeasured=unmeasured)
+    if model.related is not None:
+        raise OptionError(
+            f"the model is of two related tables, which are two files in a folder: --output {output.stem}, not "
+            f"{output.name}"
+        )
     randomness = None if seed is None else SeededRandomness(seed)
     form: Form = "labels" if labels else "texts" if is_csv(output) else "values"
     fixed = parse_evidence(evidence)
     files = _numbered(output, datasets)
     for file in files:
         check_output(file)
-    texts = _texts(model, form)
+    texts = _texts([one for one in model.domain if one.name not in model.left_out], form)
     dialect.check(texts)
     ends = (dialect.delimiter, '"', "\r", "\n")  # of a field
     quotes = any(sign in text for text in texts for sign in ends)
@@ -138,7 +176,7 @@ def sample(
         return
     stamp(model_file, caveats_of(model.releases))
     print_left_out(model.left_out)
-    print_evidence_bins(model, fixed)
+    print_evidence_bins(model.domain, fixed)
     if unmeasured == "uniform" and model.unmeasured:
         print_err(f"dpgm: uniform, as no release measured them: {', '.join(model.unmeasured)}")
     if not model.engine.exact:
@@ -151,6 +189,63 @@ def sample(
         print_out(f"{count} synthetic records: {file}")
 
 
+def _sample_two(
+    model: Model,
+    model_file: Path,
+    folder: Path,
+    count: int | None,
+    method: SampleMethod,
+    seed: int | None,
+    dialects: tuple[str, ...],
+    labels: bool,
+    as_json: bool,
+) -> None:
+    """Draw two related tables into a folder, with one stamp: which files belong together, by a common number."""
+    import json
+    import secrets
+
+    from dpgm.related import file_names, unanswered
+    from dpgm_core._util.files import make_folder
+    from dpgm_core._util.randomness import SeededRandomness
+    from dpgm_core.models.related import RelatedModel
+    from dpgm_core.releases.session import caveats_of, stamp_of
+
+    names = file_names(model)
+    files = [folder / name for name in names]
+    if dialects and not is_csv(files[0]):
+        raise OptionError(f"--dialect is for CSV files, and the name {names[0]} is not one; leave it out")
+    dialect = written(dialects)
+    randomness = None if seed is None else SeededRandomness(seed)
+    form: Form = "labels" if labels else "texts" if is_csv(files[0]) else "values"
+    answers, related = RelatedModel(model), model.related
+    assert related is not None
+    columns = [*filter(None, (*related.key, related.order))]
+    texts = [*columns, *_texts(answers.domain, form)]
+    dialect.check(texts)
+    quotes = any(sign in text for text in texts for sign in (dialect.delimiter, '"', "\r", "\n"))
+    with make_folder(folder), progress_shown() as progress:
+        for file in files:
+            check_output(file)
+        progress("sampling", 0, None)
+        drawn = answers.sample(count, method=method, form=form, randomness=randomness)
+        number = secrets.token_hex(8) if seed is None else f"seed {seed}"
+        for table, file in zip((drawn.root, drawn.children), files, strict=True):
+            stated = json.loads(table.schema.metadata[b"dpgm"])
+            stated |= {"sample": number, "tables": dict(zip(("root", "children"), names, strict=True))}
+            stated_table = table.replace_schema_metadata({"dpgm": json.dumps(stated)})
+            write_records([stated_table], file, quoted=quotes, how=dialect)
+    left_out, rows = unanswered(model), {"root": drawn.root.num_rows, "children": drawn.children.num_rows}
+    if as_json:
+        facts = stamp_of(model.releases, model.guarantee())
+        named = {"files": list(map(str, files)), "sample": number, "left_out": list(left_out)}
+        print_json({"records": rows, "method": method, **named, **facts})
+        return
+    stamp(model_file, caveats_of(model.releases))
+    print_left_out(left_out)
+    for file, (what, one) in zip(files, rows.items(), strict=True):
+        print_out(f"{one} synthetic {'roots' if what == 'root' else what}: {file}")
+
+
 def _numbered(output: Path, datasets: int | None) -> list[Path]:
     """The file of one data set, or those of several: x.csv.gz -> x-1.csv.gz, x-2.csv.gz, ..."""
     if datasets is None:
@@ -159,14 +254,13 @@ def _numbered(output: Path, datasets: int | None) -> list[Path]:
     return [output.with_name(f"{stem}-{number}{dot}{endings}") for number in range(1, datasets + 1)]
 
 
-def _texts(model: Model, form: Form) -> list[str]:
+def _texts(attributes: Iterable[Attribute], form: Form) -> list[str]:
     """What the fields of a CSV file may hold besides digits and signs."""
     texts = []
-    for one in model.domain:
-        if one.name not in model.left_out:
-            signs = (one.matching.decimal, one.matching.thousands or "")
-            written = one.labels if form == "labels" or one.edges is None else signs
-            texts += [one.name, *written, *one.null_values[:1], one.values.format or ""]
+    for one in attributes:
+        signs = (one.matching.decimal, one.matching.thousands or "")
+        written = one.labels if form == "labels" or one.edges is None else signs
+        texts += [one.name, *written, *one.null_values[:1], one.values.format or ""]
     return texts
 
 

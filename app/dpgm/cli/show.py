@@ -150,9 +150,11 @@ def _most_precise(done: Fit) -> NoisyTables:
 
 def _wide_bins_note(model: Model) -> str | None:
     """Return a note on bins much wider than a neighbour, including bins found privately."""
+    from dpgm.related import answering, unanswered
     from dpgm_core.models.within_bins import wide_note
 
-    return wide_note(one for one in model.domain if one.name not in model.unmeasured)
+    unmeasured = unanswered(model)
+    return wide_note(one for one in answering(model).domain if one.name not in unmeasured)
 
 
 def _records_counted(release: NoisyTables) -> float:
@@ -194,6 +196,8 @@ def print_fit(
             notes=_selection_record(done.model).get("notes", []),
         )
     what = "records: " if surest.contributions is None else "persons: "
+    if done.model.related is not None:
+        what = "roots:   "
     print_out(f"{what}{_records_counted(surest):,.0f} ({surest.total_policy})")
     if not done.converged:
         print_out("WARNING: the learner did not converge; the model carries this flag")
@@ -299,18 +303,20 @@ def _print_margins(model: Model, level: float | None) -> None:
 
     What was not measured is named, and what was measured in tied tables alone.
     """
+    from dpgm.related import answering, unanswered
     from dpgm_core.domain.attribute_tables import MISSING
     from dpgm_core.models.queries import BY_STRUCTURE
 
     rows, tied = [], []
-    unmeasured = set(model.unmeasured)
-    for attribute in model.domain:
+    unmeasured = unanswered(model)
+    answers = answering(model)
+    for attribute in answers.domain:
         if attribute.name in unmeasured:
             continue
-        if model.standing(attribute.name) == BY_STRUCTURE:
+        if answers.standing(attribute.name) == BY_STRUCTURE:
             tied.append(attribute.name)
-        intervals = None if level is None else model.intervals(attribute.name, level=level)
-        shares = model.marginal(attribute.name) if intervals is None else intervals.estimate
+        intervals = None if level is None else answers.intervals(attribute.name, level=level)
+        shares = answers.marginal(attribute.name) if intervals is None else intervals.estimate
         own_label = attribute.labels[attribute.unknown] == MISSING  # of which the notes of a fit speak
         if attribute.size > 1 and shares[attribute.unknown] > 0.95 and not own_label:
             print_err(
@@ -331,9 +337,10 @@ def _print_margins(model: Model, level: float | None) -> None:
     sure = "" if level is None else f" ({100 * level:g}% interval)"
     print_table(["attribute", f"share of records in the model{sure}"], rows[:40])
     if tied:
-        print_out(f"by structure, as only tables shared with others hold them: {', '.join(tied)}")
+        why = "only tables shared with others hold them" if model.related is None else "no table holds them with size"
+        print_out(f"by structure, as {why}: {', '.join(tied)}")
     if unmeasured:
-        print_out(unmeasured_note(model.unmeasured))
+        print_out(unmeasured_note(unmeasured))
 
 
 # --- Names of output files ---
@@ -705,7 +712,7 @@ def print_statistics(
         print_json({"given": dict(evidence), "with_a_number": present, **sure, "rows": rows, **facts})
         return
     stamp(model_file, caveats_of(model.releases))
-    print_evidence_bins(model, evidence)
+    print_evidence_bins(model.domain, evidence)
     bars = [] if refitted is None else ["low", "high", "standard error"]
     cells = []
     for row in rows:

@@ -18,11 +18,13 @@ from dpgm.comparison.subjects import (
     Synthetic,
     kind_of,
     read_subject,
+    related_of,
     structure_of,
     subject_of,
 )
 from dpgm.comparison.values import Comparison, Difference, Gap, Overlap, Pair, Subject, matching
 from dpgm_core.domain.domain import Domain
+from dpgm_core.domain.related import Related
 from dpgm_core.errors import DomainError, InferenceError, OptionError, TooLarge
 from dpgm_core.models.distribution import expectation, pieces_of
 from dpgm_core.models.model import Model
@@ -73,7 +75,8 @@ def compare(
     _check_different(subjects, called)
     contents = [read_subject(one) if isinstance(one, (str, Path)) else one for one in subjects]
     shared_domain = domain or next(filter(None, map(_domain_of, contents)), None)
-    sides = [_side(one, shared_domain, name) for one, name in zip(contents, called, strict=True)]
+    related = next(filter(None, map(related_of, contents)), None)
+    sides = [_side(one, shared_domain, name, related) for one, name in zip(contents, called, strict=True)]
     pairs = [
         _pair((called[0], contents[0], sides[0]), (name, content, side))
         for name, content, side in list(zip(called, contents, sides, strict=True))[1:]
@@ -120,7 +123,7 @@ def _domain_of(content: Content) -> Domain | None:
     return None if isinstance(content, Synthetic) else content.structure.domain
 
 
-def _side(content: Content, domain: Domain | None, name: str) -> Side | None:
+def _side(content: Content, domain: Domain | None, name: str, related: Related | None) -> Side | None:
     """Return the side that answers about any table; None for a release."""
     if isinstance(content, Model):
         return ModelSide(model=content)
@@ -131,7 +134,13 @@ def _side(content: Content, domain: Domain | None, name: str) -> Side | None:
             f"{name} holds records, and nothing here says what labels their columns have; name the model they were "
             "drawn from first, or its domain: --domain FILE"
         )
-    return RecordsSide(content=content, whole=domain)
+    if (related is None) != (content.children is None):
+        raise OptionError(
+            f"{name} is one of two related tables, as the model or release beside it; name the folder of both"
+            if related is not None
+            else f"{name} is two related tables, which can be compared with their model alone; name it first"
+        )
+    return RecordsSide(content=content, whole=domain, related=related)
 
 
 def _subject(name: str, content: Content, side: Side | None) -> Subject:
@@ -173,6 +182,11 @@ def _pair(first: tuple[str, Content, Side | None], other: tuple[str, Content, Si
         kl, no_kl = _kl(contents[0], contents[1], matched)
         if kl is not None and unknown:
             notes.append(f"the KL takes {quote_names(unknown)} as the models have them, as no release measured them")
+    if any(isinstance(one, Synthetic) and one.children is not None for one in contents):
+        notes.append(
+            "roots are compared with their first child (first.), another one, drawn by the key, and the one before it "
+            "(previous.); samples follow these last tables only as nearly as children drawn one after the other can"
+        )
     return Pair(
         first=first[0],
         other=other[0],

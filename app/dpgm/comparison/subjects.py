@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from dpgm.comparison.values import Kind, Subject
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core._util.files import read_archive
 from dpgm_core.components.registry import make
 from dpgm_core.domain.domain import Domain
+from dpgm_core.domain.related import Related
 from dpgm_core.errors import BudgetError, DataError, InferenceError, TooLarge
 from dpgm_core.models.model import Model
 from dpgm_core.models.model_file import load_model, read_stamp, sidecar_path
@@ -27,6 +28,7 @@ from dpgm_core.releases.release import NoisyTables, total_cost
 from dpgm_core.releases.release_file import load_release
 from dpgm_core.releases.session import UNKNOWN, caveats_of, stamp_of
 from dpgm_core.releases.views import cells_as_drawn
+from dpgm_core.sources.related import RelatedSource
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 
@@ -38,6 +40,7 @@ __all__ = [
     "Synthetic",
     "kind_of",
     "read_subject",
+    "related_of",
     "structure_of",
     "subject_of",
 ]
@@ -55,6 +58,8 @@ class Synthetic:
 
     Attributes
     ----------
+    children
+        Of two related tables the file of the children; path is that of the roots.
     dialect
         Delimiter and encoding of a CSV file, as options of the csv source. None takes those of the stamp, or else
         guesses from the first line.
@@ -63,13 +68,14 @@ class Synthetic:
     path: Path
     stamp: Mapping[str, Any]
     dialect: Mapping[str, Any] | None = None
+    children: Path | None = None
 
 
 Content: TypeAlias = Model | NoisyTables | Synthetic
 
 
 def read_subject(path: str | Path) -> Content:
-    """Read a model, a release, or records that carry the stamp of `dpgm sample`.
+    """Read a model, a release, or records that carry the stamp of `dpgm sample`; of two related tables, their folder.
 
     Of a table of records nothing but the stamp is read.
 
@@ -81,6 +87,8 @@ def read_subject(path: str | Path) -> Content:
         For files of another kind, and for files that are damaged or too new.
     """
     path = Path(path)
+    if path.is_dir():
+        return _two_tables(path)
     if path.name.lower().endswith(_RECORD_SUFFIXES):
         return _synthetic(path)
     if read_archive(path, "model or release file", lambda archive: "model.json" in archive.names()):
@@ -104,6 +112,27 @@ def _synthetic(path: Path) -> Synthetic:
             f"compare a model with records by: dpgm compare MODEL --data {path} --allow-non-private"
         )
     return Synthetic(path=path, stamp=stamp)
+
+
+def _two_tables(folder: Path) -> Synthetic:
+    """The sample of two related tables in a folder, whose stamps say that they belong together."""
+    found: dict[str, Synthetic] = {}
+    for path in sorted(one for one in folder.iterdir() if one.name.lower().endswith(_RECORD_SUFFIXES)):
+        stamp = read_stamp(sidecar_path(path) if path.name.lower().endswith((".csv", ".csv.gz")) else path)
+        tables = None if stamp is None else stamp.get("tables")
+        if isinstance(tables, Mapping):
+            found |= {key: _synthetic(path) for key, name in tables.items() if name == path.name}
+    if set(found) != {"root", "children"} or found["root"].stamp.get("sample") != found["children"].stamp.get("sample"):
+        raise DataError(f"the folder {folder} does not hold the two tables of one dpgm sample; name what it wrote")
+    root = found["root"]
+    return Synthetic(path=root.path, stamp=root.stamp, children=found["children"].path)
+
+
+def related_of(content: Content) -> Related | None:
+    """The two related tables that it is of, as its releases state them; None of one table, and of records."""
+    if isinstance(content, Model):
+        return content.related
+    return content.terms.related if isinstance(content, NoisyTables) else None
 
 
 def kind_of(content: Content) -> Kind:
@@ -257,15 +286,34 @@ class RecordsSide:
     """Synthetic records, counted over a domain that a model or its owner gave.
 
     A value that is no label of the domain counts as what its column takes for unknown. Raises DataError for a file that
-    cannot be read as `dpgm sample` writes it.
+    cannot be read as `dpgm sample` writes it. related: what two related tables are, which count as pairs.
     """
 
     content: Synthetic
     whole: Domain = field(repr=False)
+    related: Related | None = None
 
     @cached_property
     def _data(self) -> object:
-        path = self.content.path
+        if self.content.children is None:
+            return self._file(self.content.path)
+        assert self.related is not None  # the comparison has refused it
+        return RelatedSource(
+            root=self._file(self.content.path), children=self._file(self.content.children), related=self._counted
+        )
+
+    @cached_property
+    def _counted(self) -> Related:
+        """The two tables with the columns that the files have, without constraints."""
+        related = self.related
+        assert related is not None and self.content.children is not None
+        root, children = (
+            Domain(one for one in domain if one.name in column_names(self._file(path)))
+            for path, domain in ((self.content.path, related.root), (self.content.children, related.children))
+        )
+        return evolve(related, root=root, children=children, constraints=())
+
+    def _file(self, path: Path) -> object:
         if not path.name.lower().endswith((".csv", ".csv.gz")):
             return path
         said = self.content.stamp.get("dialect") if self.content.dialect is None else self.content.dialect
@@ -273,11 +321,15 @@ class RecordsSide:
             return make(
                 "source", "csv", path=path, **{key: said[key] for key in ("delimiter", "encoding") if key in said}
             )
-        return make("source", "csv", path=path).naming_most(self.whole.names)
+        related = self.related
+        names = self.whole.names if related is None else (*related.root.names, *related.children.names)
+        return make("source", "csv", path=path).naming_most(names)
 
     @cached_property
     def domain(self) -> Domain:
         """The attributes that the file has columns of, without constraints: a drawn record that breaks one counts."""
+        if self.content.children is not None:
+            return Domain(self._counted.pair)
         columns = set(column_names(self._data))
         attributes = [one for one in self.whole if one.name in columns]
         if not attributes:

@@ -7,9 +7,11 @@ from functools import cached_property
 
 from attrs import frozen
 
+from dpgm.related import answering
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.errors import InferenceError, TooLarge
 from dpgm_core.models.model import Model
+from dpgm_core.models.related import RelatedModel
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.sensitivity import Neighbours
@@ -62,6 +64,16 @@ class Material:
     def releases(self) -> tuple[NoisyTables, ...]:
         """All that was paid for."""
         return self.model.releases
+
+    @cached_property
+    def answers(self) -> Model | RelatedModel:
+        """What answers about columns: the model, or of two related tables what answers about both."""
+        return answering(self.model)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that there are answers about: `names`, or those of two related tables."""
+        return self.names if self.model.related is None else self.answers.domain.names
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -125,16 +137,17 @@ class Material:
     @property
     def counted_as(self) -> str:
         """Unit of the count."""
+        if self.model.related is not None:
+            return "roots"
         return "records" if self.surest is None or self.surest.contributions is None else "persons"
 
     @cached_property
     def shares(self) -> Mapping[str, Shares] | None:
         """Shares of each measured attribute; None where exact answers do not fit."""
         try:
-            if not self.model.replicates and any(map(self.model.needs_replicates, self.names)):
-                marginals = self.model.marginals_of([(name,) for name in self.names])
-                return {names[0]: Shares(estimate=table) for names, table in marginals.items()}
-            found = {name: self.model.intervals(name, level=self.level) for name in self.names}
+            if not self.model.replicates and any(map(self.answers.needs_replicates, self.columns)):
+                return {name: Shares(estimate=self.answers.marginal(name)) for name in self.columns}
+            found = {name: self.answers.intervals(name, level=self.level) for name in self.columns}
             return {name: Shares(estimate=one.estimate, low=one.low, high=one.high) for name, one in found.items()}
         except (TooLarge, InferenceError):
             return None

@@ -32,7 +32,7 @@ _MAX_UNFOLDED_LABELS = 4
 def attributes_section(material: Material) -> list[object]:
     """Return the section on the distribution of each attribute."""
     shares = material.shares
-    if not material.names:
+    if not material.columns:
         return [paragraph("No attribute was measured.")]
     if shares is None:
         words = "Exact answers about this model do not fit in memory. Ask for approximate ones: "
@@ -48,35 +48,40 @@ def attributes_section(material: Material) -> list[object]:
             ". They have no intervals, as no table tells these attributes by themselves and the model has no "
             "replicates: add [intervals] to the spec of its fit, or call bootstrap(model) in Python."
         )
+    related = material.model.related
+    if related is not None:
+        children = ", ".join(cut(name) for name in material.columns if name in related.children)
+        words = words.replace("Shares of records", "Shares of roots, and of children") + f" Of children are {children}."
     parts: list[object] = [paragraph(words)]
-    if len(material.names) > 12:
+    if len(material.columns) > 12:
         box = tag("input", type="search", id="find", autocomplete="off", spellcheck="false")
         label = tag("label", "Find an attribute or label", for_="find")
         parts.append(tag("div", label, box, tag("span", id="found", aria_live="polite"), class_="search", hidden=True))
-    if len(material.names) > _MAX_PICTURES:
+    if len(material.columns) > _MAX_PICTURES:
         parts.append(
             paragraph(
-                f"The first {_MAX_PICTURES} of {len(material.names)} attributes have pictures; the others have tables.",
+                f"The first {_MAX_PICTURES} of {len(material.columns)} attributes have pictures; "
+                "the others have tables.",
                 class_="note",
             )
         )
-    most = max(_MIN_LABELS, min(_MAX_LABELS, _MAX_LABELS_LISTED // len(material.names)))
+    most = max(_MIN_LABELS, min(_MAX_LABELS, _MAX_LABELS_LISTED // len(material.columns)))
     cards = [
         _attribute_card(material, at, one, shares[one], most=most, drawn=at < _MAX_PICTURES)
-        for at, one in enumerate(material.names)
+        for at, one in enumerate(material.columns)
     ]
     return [*parts, tag("div", *cards, class_="cards")]
 
 
 def _attribute_card(material: Material, at: int, attribute: str, shares: Shares, *, most: int, drawn: bool) -> Html:
-    of = material.model.domain[attribute]
-    picture = Html("")
-    if drawn:
-        room = _MAX_BAR_PICTURES_BYTES // min(len(material.names), _MAX_PICTURES)
+    of = material.answers.domain[attribute]
+    picture, related = Html(""), material.model.related
+    if drawn and (related is None or attribute not in related.children):
+        room = _MAX_BAR_PICTURES_BYTES // min(len(material.columns), _MAX_PICTURES)
         picture = figure(lambda: plots.marginal(material.model, attribute, level=material.level), most=room, bare=True)
     table = _shares_table(material, of, shares, most)
     what = "bins" if of.edges is not None else "labels"
-    standing = material.model.standing(attribute)
+    standing = material.answers.standing(attribute)
     note = join([f"{of.size:,} {what if of.size != 1 else what[:-1]} ", tag("span", standing, class_="tag")])
     search_text = " ".join([cut(attribute), *map(cut, of.labels[:20])])[:400]
     return tag(

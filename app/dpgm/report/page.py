@@ -32,6 +32,7 @@ from dpgm.report.privacy_sections import (
     guarantee_section,
     measured_section,
 )
+from dpgm.report.related_section import related_section
 from dpgm.report.use_sections import origin_section, use_section
 from dpgm_core._util.html import Html, tag, text
 from dpgm_core._util.locations import open_regular
@@ -110,7 +111,7 @@ def opening(material: Material) -> Html:
 
 def _sentence(material: Material) -> Html:
     model = material.model
-    sentence = f"A statistical model of {several(len(material.names), 'attribute')}"
+    sentence = f"A statistical model of {several(len(material.columns), 'attribute')}"
     if material.counted is None:
         return join([f"{sentence}, written down and not learned from a release."])
     tables = sum(len(one.structure.groups) for one in material.releases)
@@ -187,6 +188,7 @@ _POLICIES = {
 #: Sections in the order of the page; one without a body is left out.
 _SECTIONS = (
     guarantee_section,
+    related_section,
     charges_section,
     measured_section,
     chosen_section,

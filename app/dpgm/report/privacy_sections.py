@@ -100,7 +100,7 @@ def _terms(material: Material, terms: Terms) -> Html:
         "public (replace-one)",
     }[terms.neighbours]
     rows = f", counted with at most {terms.rows_per_person} rows" if terms.rows_per_person > 1 else ""
-    key = "none: each row stands for itself" if terms.person is None else name(terms.person)
+    key = "none: each row stands for itself" if terms.key is None else name(terms.key)
     pairs = [
         ("Protected unit", join([name(terms.protected), rows])),
         ("Two data sets are neighbours if", relation),
@@ -108,7 +108,8 @@ def _terms(material: Material, terms: Terms) -> Html:
         ("Privacy loss", amounts(material.model.cost) if material.model.cost is not None else "unknown"),
         ("Number of records", _TOTALS[material.policy]),
     ]
-    rules = [rule.name for rule in material.model.domain.constraints]
+    stated = material.model.domain.constraints if terms.related is None else terms.related.stated
+    rules = [rule.name for rule in stated]
     if rules:
         pairs.append(("Rules assumed public", cut(quote_names(rules, most=20))))
     return facts(pairs)

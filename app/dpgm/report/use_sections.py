@@ -123,8 +123,8 @@ _MAX_LETTERS = 40
 @section("use", "How to use it")
 def use_section(material: Material) -> list[Html]:
     """Return the section on use: commands and Python."""
-    file = shlex.quote(material.file)
-    plain = [one for one in material.names if len(one) <= _MAX_LETTERS and printable(one) == one]
+    file, related = shlex.quote(material.file), material.model.related is not None
+    plain = [one for one in material.columns if len(one) <= _MAX_LETTERS and printable(one) == one]
     first = shlex.quote(plain[0]) if plain else "ATTRIBUTE"
     second = shlex.quote(plain[1]) if len(plain) > 1 else first
     evidence = _evidence(material, plain[1]) if len(plain) > 1 else ""
@@ -133,7 +133,7 @@ def use_section(material: Material) -> list[Html]:
         f"dpgm query {file} {first} --intervals 0.9",
         f"dpgm query {file} {first} {second}" if len(plain) > 1 else "",
         f"dpgm query {file} {first} --given {evidence}" if evidence else "",
-        f"dpgm sample {file} -n 10000 -o synthetic.csv",
+        f"dpgm sample {file} -n 10000 -o synthetic{'/' if related else '.csv'}",
         f"dpgm export {file} --uai model.uai",
     ]
     attribute = repr(plain[0]) if plain else "'ATTRIBUTE'"
@@ -145,12 +145,21 @@ def use_section(material: Material) -> list[Html]:
         "model.sample(10_000)",
         "model.guarantee()",
     ]
+    if related:
+        python = [
+            "import dpgm",
+            f"model = dpgm.RelatedModel.load({material.file!r})",
+            f"model.marginal({attribute})",
+            f"model.intervals({attribute}, level={material.level:g})",
+            "model.sample().children",
+            "model.model.guarantee()",
+        ]
     words = "All of this is computed from what was released, costs nothing, and can be done as often as you like."
     return [paragraph(words), _lines(shell, "sh"), _lines(python, "python")]
 
 
 def _evidence(material: Material, attribute: str) -> str:
-    label = material.model.domain[attribute].labels[0]
+    label = material.answers.domain[attribute].labels[0]
     if len(label) > _MAX_LETTERS or printable(label) != label:
         return ""
     return shlex.quote(f"{attribute}={label}")

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dpgm.spec import check_known, domain_of, file_stem, read_plain, structure_of, table_of, text_of
+from dpgm.related import refuse_related
+from dpgm.spec import check_known, domain_of, file_stem, is_related, read_plain, structure_of, table_of, text_of
 from dpgm.study.study import NAMED, Study, generated_truth
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import OptionError
@@ -67,6 +68,10 @@ def load_study(
     for key in ("selector", "select"):  # the latter as earlier versions had it
         if key in (instead or {}):
             plain["structure"] = {**plain.get("structure", {}), "selector": plain.pop(key)}
+    if is_related(plain):
+        raise OptionError(
+            f"{where} is of two related tables, and a study draws records of one; write one of a flat table"
+        )
     check_known(where, plain, ("name", "domain", *_TERMS, *_PARTS, "output", *_OWN, *_REAL))
     remarks = _unread(where, plain, has_model=truth is not None)
     stated = {"model": str(truth)} if truth is not None else _truth(where, plain["truth"])
@@ -74,6 +79,7 @@ def load_study(
     model = _model(where, stated, plain, folder, Path() if truth is not None else folder)
     if "model" in stated:
         remarks += [f"{stated['model']}: {caveat}" for caveat in caveats_of(model.releases)]
+    refuse_related(model, "a study is")
     domain = model.domain
     selectors, structure = _structure(plain.get("structure", {}))
     options: dict[str, Any] = {"truth": model, "terms": _terms(where, plain), "selectors": selectors}
