@@ -62,7 +62,7 @@ STAGES: dict[str, tuple[Any, str, bool]] = {
     "decoding": (encoding, "_through", False),
     "keys": (persons, "key_texts", False),
     "checking": (persons, "checked_batch", False),
-    "merging": (PersonSource, "_merged", False),
+    "merging": (PersonSource, "merged", False),
     "counting": (Counts, "add", False),
     "tables": (Counts, "tables", False),
     "drawing": (Measurement, "draw", True),
