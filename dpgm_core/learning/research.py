@@ -122,13 +122,13 @@ class _Objective:
     @classmethod
     def of(cls, needs: Mapping[Clique, float], tables: Sequence[Clique], sizes: Mapping[str, int]) -> _Objective:
         inside = [(number, some) for number, table in enumerate(tables) for some in _inside(table) if some in needs]
-        held = {some: number for number, some in enumerate(dict.fromkeys(some for _, some in inside))}
+        places = {some: number for number, some in enumerate(dict.fromkeys(some for _, some in inside))}
         rest = [math.prod(sizes[name] for name in tables[number] if name not in some) for number, some in inside]
         return cls(
-            needs=np.array([needs[some] for some in held], dtype=np.float64),
+            needs=np.array([needs[some] for some in places], dtype=np.float64),
             tables=len(tables),
             of_table=np.array([number for number, _ in inside], dtype=np.int64),
-            of_effect=np.array([held[some] for _, some in inside], dtype=np.int64),
+            of_effect=np.array([places[some] for _, some in inside], dtype=np.int64),
             weights=1 / np.array(rest, dtype=np.float64),
         )
 
@@ -270,8 +270,8 @@ def plan_research(analyses: Sequence[Functional], workload: Workload) -> Researc
     tables = [some for some in workload.candidates if some in inside]
     shares = split_budget(needs, tables, domain.sizes) if tables else np.zeros(0)
     chosen = [number for number, share in enumerate(shares.tolist()) if share >= _MIN_SHARE]
-    held = {some for number in chosen for some in _inside(tables[number])}
-    unsupported = tuple(guess.unsupported(held) for guess in guesses)
+    measured = {some for number in chosen for some in _inside(tables[number])}
+    unsupported = tuple(guess.unsupported(measured) for guess in guesses)
     for guess, shares_without in zip(guesses, unsupported, strict=True):
         if shares_without.min() > _MAX_UNSUPPORTED:
             raise StructureError(
@@ -342,12 +342,12 @@ class _Guess:
         """Return |psi_jS|^2 / Var(psi_j) of each of these effects at each distribution, (distributions, K), psi being
         the part of an influence function that they tell."""
         inside = {some: axes for some, axes in self.sets.items() if some in held}
-        found: dict[Clique, list[FloatArray]] = {some: [] for some in inside}
+        result: dict[Clique, list[FloatArray]] = {some: [] for some in inside}
         for influence, variances, table in self._influences():
             norms = effect_norms(self._told(influence, table, inside.values()), inside.values())
             for some, axes in inside.items():
-                found[some].append(norms[axes] / variances)
-        return {some: np.stack(norms) for some, norms in found.items()}
+                result[some].append(norms[axes] / variances)
+        return {some: np.stack(norms) for some, norms in result.items()}
 
     def unsupported(self, held: set[Clique]) -> FloatArray:
         """Return the median over the distributions of each influence function's share outside these effects, (K,)."""
@@ -368,7 +368,7 @@ class _Guess:
         """Yield influence functions, (K, *shape), their variances, (K,), and the table, (*shape); never nothing."""
         refusal: InferenceError | None = None
         many = len(self.analysis.names) * math.prod(self.shape) > _MANY_NUMBERS
-        found = False
+        is_valid = False
         for seed in range(_FEW_MODELS if many else _MODELS):
             table = self._table(np.random.default_rng(seed))
             try:
@@ -376,10 +376,10 @@ class _Guess:
             except InferenceError as error:
                 refusal = error
                 continue
-            found = True
+            is_valid = True
             variances = np.maximum(influence**2 @ table, 1e-300)
             yield influence.reshape(len(influence), *self.shape), variances, table.reshape(self.shape)
-        if not found and refusal is not None:
+        if not is_valid and refusal is not None:
             raise refusal
 
     def _table(self, generator: np.random.Generator) -> FloatArray:
@@ -562,16 +562,16 @@ class Targeted:
                     f"the table {' x '.join(table)} of the analyses is not a candidate of the workload; raise its "
                     "max_cells or order, or take it from `never`"
                 )
-        found = [candidates[frozenset(table)] for table in self.tables]
-        if len(set(found)) < len(found):
+        result = [candidates[frozenset(table)] for table in self.tables]
+        if len(set(result)) < len(result):
             raise StructureError("the analyses name a table twice; name it once")
-        left = set(workload.attributes) - {name for table in found for name in table}
+        left = set(workload.attributes) - {name for table in result for name in table}
         if self.share == 1 and left:
             raise StructureError(
                 f"share = 1 leaves nothing for {listed(sorted(left), 5)}, which no table of the analyses holds; take a "
                 "smaller share, or leave them out of the workload"
             )
-        return found
+        return result
 
     def _by_weight(self, tables: Sequence[Clique]) -> list[Clique]:
         """Return the tables, those with the largest parts first."""

@@ -117,7 +117,7 @@ def plan_session(
     mechanism: of the noise of tables; None for core's own. share: of a holdout, reserved from what votes leave; the
     selector has it where no pair could be left to measure.
     """
-    asked, share = share, _possible_share(workload, share)
+    requested, share = share, _possible_share(workload, share)
     votes, left = split_votes(selector, budget)
     columns = plan_bins(workload.domain, workload.attributes, left, terms)
     check_votes_first(columns, votes)
@@ -167,7 +167,7 @@ def plan_session(
     if not bins.is_zero:
         names = ", ".join(workload.domain.undetermined)
         plan = evolve(plan, shares={f"private bins of {names}": bins, **plan.shares})
-    if asked and not share:
+    if requested and not share:
         plan = evolve(plan, notes=[*plan.notes, _NO_HOLDOUT])
     if votes is not None:
         assert isinstance(selector, VotingSelector)  # as it has votes

@@ -204,12 +204,12 @@ def estimate(
     apart = effects.spread(apart[None], weights)[0]
     projected, splits = effects.project(average, weights), grid.splits(question.table, effects)
     inside = [(one, one.influence(influence)) for one in splits]
-    found = grid.by_weight(apart) + sum((one.spread(apart, effects.total) for one in splits), np.zeros(()))
-    corrected = values + influence @ found
+    correction = grid.by_weight(apart) + sum((one.spread(apart, effects.total) for one in splits), np.zeros(()))
+    corrected = values + influence @ correction
     sampling = _covariance(influence, question.table) / effects.total
     if rows is not None:
-        told = [(one, part * one.is_told) for one, part in inside]
-        rest = influence - grid.by_code(projected) - _over_codes(grid, told)
+        known = [(one, part * one.is_told) for one, part in inside]
+        rest = influence - grid.by_code(projected) - _over_codes(grid, known)
         sampling = sampling + (rest * question.table) @ rest.T / float(np.sum(rows))
     by_block = sum((one.along(one.by_block(part), len(grid.shape)) for one, part in inside), np.zeros(()))
     noise = effects.noise(projected + by_block) + sum(one.noise(part) for one, part in inside)
@@ -218,7 +218,7 @@ def estimate(
     covariance = sampling + noise + structure
     unstable = False
     if isinstance(functional, Regression):
-        counts = question.asked.condition(question.sum_up(question.table + found))
+        counts = question.asked.condition(question.sum_up(question.table + correction))
         root = functional.solve(counts, values, _MAX_STEPS)
         errors = np.sqrt(np.diag(covariance))
         # The root may be as far beyond the step as the step was long: then the model is what is far off.
@@ -273,10 +273,10 @@ class _Question:
                 "a release"
             )
         names, fixed = model._read(functional.attributes, given)
-        asked = grid = model._grid(names, fixed)
-        traced = {name: one for name, one in model._basis.derived.items() if name in asked.attributes}
+        requested = grid = model._grid(names, fixed)
+        traced = {name: one for name, one in model._basis.derived.items() if name in requested.attributes}
         if traced:
-            sources = [traced[name].of if name in traced else name for name in asked.attributes]
+            sources = [traced[name].of if name in traced else name for name in requested.attributes]
             grid = model._grid(tuple(dict.fromkeys(sources)), {})
         cells = math.prod(grid.shape)
         numbers = cells * len(functional.names)
@@ -285,26 +285,26 @@ class _Question:
             most = MAX_CELLS if cells > MAX_CELLS else _MAX_NUMBERS
             raise TooLarge(f"this question's attributes have {what}, more than {most:,}; leave some attributes out")
         table = np.asarray(model.marginal(grid.attributes), dtype=np.float64).reshape(-1)
-        found = cls(
+        result = cls(
             functional=functional,
-            asked=asked,
+            asked=requested,
             grid=grid,
-            cells=_cells_of(asked, grid, traced) if traced else None,
+            cells=_cells_of(requested, grid, traced) if traced else None,
             table=table,
         )
         if rows is None:
-            return found
-        inside = found.sum_up(table)
+            return result
+        inside = result.sum_up(table)
         counts = np.asarray(rows, dtype=np.float64).reshape(-1)
         if fixed or counts.shape != inside.shape or not (np.isfinite(counts).all() and (counts >= 0).all()):
             raise OptionError(f"rows are counted in the {len(inside):,} cells of the question, without a condition")
         if not counts.sum() > 0:
             raise OptionError("there are no rows to analyse")
         shares = counts / counts.sum()
-        if found.cells is not None:
+        if result.cells is not None:
             # Rows lie over what determines their derived columns as the model does.
-            shares = table * np.divide(shares, inside, out=np.zeros_like(shares), where=inside > 0)[found.cells]
-        return evolve(found, table=shares)
+            shares = table * np.divide(shares, inside, out=np.zeros_like(shares), where=inside > 0)[result.cells]
+        return evolve(result, table=shares)
 
     def sum_up(self, table: FloatArray) -> FloatArray:
         """Return a table over the cells that are asked about, from one over what determines them."""
@@ -348,8 +348,8 @@ def _cells_of(asked: Grid, grid: Grid, derived: Mapping[str, Derived]) -> IntArr
 
 def _over_codes(grid: Grid, parts: Iterable[tuple[Split, FloatArray]]) -> FloatArray:
     """Return the sum of functions of codes of single attributes over all cells; (K, cells)."""
-    found = sum((one.along(part, len(grid.shape)) for one, part in parts), np.zeros((1,) * (len(grid.shape) + 1)))
-    return np.asarray(np.broadcast_to(found, (len(found), *grid.shape)).reshape(len(found), -1))
+    result = sum((one.along(part, len(grid.shape)) for one, part in parts), np.zeros((1,) * (len(grid.shape) + 1)))
+    return np.asarray(np.broadcast_to(result, (len(result), *grid.shape)).reshape(len(result), -1))
 
 
 def _covariance(values: FloatArray, table: FloatArray) -> FloatArray:
@@ -403,10 +403,10 @@ def _support(
         above = np.flatnonzero(shares > _MAX_MEASURED)
         most = _MAX_ORDER if len(higher) else 2
         if len(above):
-            told = [(one, part[above]) for one, part in splits]
-            every = _missing(question, effects, influence[above], average[above], told, table, most)
-            found = [{names: float(share[at]) for names, share in every.items()} for at in range(len(above))]
-            for at, one in zip(above, found, strict=True):
+            known = [(one, part[above]) for one, part in splits]
+            every = _missing(question, effects, influence[above], average[above], known, table, most)
+            result = [{names: float(share[at]) for names, share in every.items()} for at in range(len(above))]
+            for at, one in zip(above, result, strict=True):
                 pairs[at] = max([pairs[at], *(share for names, share in one.items() if len(names) == 2)])
                 if at in higher:
                     named[at] = _largest(one)
@@ -451,8 +451,8 @@ def _missing(
     for at in question.grid.merged:
         # What is lost by the mean inside the blocks of this attribute alone, but for what its own table tells.
         one = evolve(question.grid, merged={at: question.grid.merged[at]})
-        told = [part for part in splits if part[0].at == at]
-        inside = influence - one.by_code(one.by_block(influence)) - _over_codes(one, told)
+        known = [part for part in splits if part[0].at == at]
+        inside = influence - one.by_code(one.by_block(influence)) - _over_codes(one, known)
         shares[question.grid.attributes[at],] = (inside**2) @ table / whole
     return shares
 

@@ -191,8 +191,8 @@ class Split:
             return np.zeros(())
         moved = apart.sum(axis=tuple(axis for axis in range(apart.ndim) if axis != self.at))[self.merge.codes]
         counts, shares = self.merge.counts[None], self.shares[None]
-        found = (self._sums(shares) + moved + (counts * self.sizes - self._sums(counts)) / total) / self.sizes
-        ahead = np.where(self.is_told, found - shares - self.merge.weights * moved, 0.0)[0]
+        result = (self._sums(shares) + moved + (counts * self.sizes - self._sums(counts)) / total) / self.sizes
+        ahead = np.where(self.is_told, result - shares - self.merge.weights * moved, 0.0)[0]
         rest = self.shape[: self.at] + self.shape[self.at + 1 :]
         cells = (ahead[:, None] * self.others[self.merge.codes]).reshape(-1, *rest)
         return np.asarray(np.moveaxis(cells, 0, self.at).reshape(-1))
@@ -239,8 +239,8 @@ def correct_shares(
     """
     apart = effects.table / effects.total - effects.project(grid.mass(table)[None])[0]
     splits = grid.splits(table, effects)
-    found = grid.by_weight(apart) + sum((one.spread(apart, effects.total) for one in splits), np.zeros(()))
-    given, inside = float(grid.condition(table).sum()), grid.condition(found).reshape(answer.shape)
+    correction = grid.by_weight(apart) + sum((one.spread(apart, effects.total) for one in splits), np.zeros(()))
+    given, inside = float(grid.condition(table).sum()), grid.condition(correction).reshape(answer.shape)
     if given < _LEAST_GIVEN:
         return answer, np.full(answer.shape, np.inf)
     corrected = answer + (inside - answer * inside.sum()) / given

@@ -97,11 +97,11 @@ def means_over_axes(
     >>> {axes: mean.tolist() for axes, mean in means_over_axes(table, [(0,), ()]).items()}
     {(): [[[4.0]]], (0,): [[[2.0], [6.0]]]}
     """
-    found: dict[Axes, FloatArray] = {}
+    result: dict[Axes, FloatArray] = {}
 
     def walk(array: FloatArray, axis: int, left: list[Axes]) -> None:
         if axis == values.ndim - 1:
-            found[left[0]] = array
+            result[left[0]] = array
             return
         without, within = [one for one in left if axis not in one], [one for one in left if axis in one]
         if without:
@@ -112,7 +112,7 @@ def means_over_axes(
     distinct = list(dict.fromkeys(targets))
     if distinct:
         walk(values, 0, distinct)
-    return found
+    return result
 
 
 def add_over_axes(tables: Mapping[Axes, FloatArray], shape: Sequence[int]) -> FloatArray:
@@ -262,9 +262,9 @@ def effect_norms(values: FloatArray, sets: Iterable[Axes]) -> dict[Axes, FloatAr
     >>> {axes: norm.tolist() for axes, norm in effect_norms(np.array([[[1.0, 3.0], [5.0, 7.0]]]), [(0,), ()]).items()}
     {(0,): [8.0], (): [16.0]}
     """
-    wanted = list(sets)
-    means = means_over_axes(values, wanted)
-    return {axes: np.sum(effect(means[axes], axes).reshape(len(values), -1) ** 2, axis=1) for axes in wanted}
+    needed = list(sets)
+    means = means_over_axes(values, needed)
+    return {axes: np.sum(effect(means[axes], axes).reshape(len(values), -1) ** 2, axis=1) for axes in needed}
 
 
 def combine_tables(

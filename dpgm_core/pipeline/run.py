@@ -65,7 +65,7 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.steps import session_budget, session_mechanism
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import AnySource
-from dpgm_core.sources.related import RelatedSource
+from dpgm_core.sources.related import one_or_related
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.workload import Workload
 
@@ -73,12 +73,6 @@ __all__ = ["Run", "fit", "learn", "plan", "plan_selection", "release", "select"]
 
 
 _T = TypeVar("_T")
-
-
-def _as_source(data: object) -> Any:
-    """A source, None, or what may be two related tables, which the terms tell."""
-    two = isinstance(data, Mapping) and {"root", "children"} <= set(data) <= {"root", "children", "sorted"}
-    return data if data is None or two else as_source(data)
 
 
 def _as_target(target: object) -> Structure | Selector:
@@ -139,7 +133,7 @@ class Run:
     The other attributes have the meaning of the parameters of `fit`.
     """
 
-    source: AnySource | None = field(converter=_as_source)
+    source: Any  # an AnySource or None in the end
     target: Structure | Selector = field(converter=_as_target)
     budget: Budget
     mechanism: str | Mapping[str, Any] | Mechanism | None = None
@@ -156,10 +150,7 @@ class Run:
     may_switch: bool = field(default=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        if isinstance(self.source, Mapping):
-            related = self.terms.related
-            two = as_source(self.source) if related is None else RelatedSource(related=related, **self.source)
-            object.__setattr__(self, "source", two)
+        object.__setattr__(self, "source", one_or_related(self.source, self.terms.related))
         if not isinstance(self.target, Structure):
             workload_of(self.workload)  # refuses None
         elif self.workload is not None:

@@ -157,7 +157,7 @@ def _search(
     covered: Callable[[Decimal], bool],
 ) -> Decimal:
     """Return the first of the short decimals from `start` on that is covered."""
-    found = rounded(start)
-    while not covered(found):
-        found = following(found)
-    return found
+    result = rounded(start)
+    while not covered(result):
+        result = following(result)
+    return result

@@ -183,13 +183,13 @@ class SessionSpending:
 
         reserved: rho that is not for this step.
         """
-        kept = 2 * reserved
+        remaining = 2 * reserved
         if noise:
-            self.pay_noise(noise, reserved=kept)
+            self.pay_noise(noise, reserved=remaining)
         elif choices:
-            self.pay_choices(choices, cost.rho / choices, reserved=kept)
+            self.pay_choices(choices, cost.rho / choices, reserved=remaining)
         else:
-            self.pay_descent(cost.rho, reserved=kept)
+            self.pay_descent(cost.rho, reserved=remaining)
 
     def pay_noise(self, calibrations: Iterable[Calibration], *, reserved: Fraction = Fraction(0)) -> None:
         """Pay for Gaussian noise. reserved: mu^2 that is not for this step.

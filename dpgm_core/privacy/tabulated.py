@@ -238,7 +238,7 @@ def _over_cells(by_shift: list[float], sensitivity: Sensitivity, norm: int) -> F
 def _losses(distribution: NoiseDistribution, shifts: int) -> tuple[tuple[float, float], ...]:
     """Return the largest |log ratio| and the GDP parameter mu of shifts by 1, 2, ..., rounded up; above, 1. and 2."""
     logs, log_tail, log_total = _log_weights(distribution)
-    last, found = len(logs) - 1, []
+    last, result = len(logs) - 1, []
     for shift in range(1, shifts + 1):
         far = np.concatenate([logs, logs[-1] + log_tail * np.arange(1, 2 * shift + 1)])
         both = np.concatenate([far[:0:-1], far])  # of -(K + 2 s) to K + 2 s
@@ -250,8 +250,8 @@ def _losses(distribution: NoiseDistribution, shifts: int) -> tuple[tuple[float, 
         order = np.argsort(log_q - log_p, kind="stable")
         with np.errstate(under="ignore"):
             gaps = _quantiles(np.exp(log_p[order])) - _quantiles(np.exp(log_q[order]))
-        found.append((loss, float(gaps.max()) * _ROUNDED_UP + _CUMULATED_ROOM * (len(order) + 100)))
-    return tuple(found)
+        result.append((loss, float(gaps.max()) * _ROUNDED_UP + _CUMULATED_ROOM * (len(order) + 100)))
+    return tuple(result)
 
 
 def _quantiles(masses: FloatArray) -> FloatArray:
@@ -301,15 +301,15 @@ def log_moment(distribution: NoiseDistribution, slopes: FloatArray) -> FloatArra
     [0.0, inf]
     """
     logs, log_tail, log_total = _log_weights(distribution)
-    found = np.full(np.shape(slopes), math.inf)
+    result = np.full(np.shape(slopes), math.inf)
     for place, slope in np.ndenumerate(np.abs(slopes)):
         if slope + log_tail < -1e-9:
             up = np.append(logs, logs[-1] - math.log(-math.expm1(slope + log_tail)) + slope + log_tail)
             down = np.append(logs, logs[-1] - math.log(-math.expm1(log_tail - slope)) + log_tail - slope)
             steps = slope * np.append(np.arange(len(logs)), len(logs) - 1)
             both = np.concatenate([up + steps, (down - steps)[1:]])
-            found[place] = np.logaddexp.reduce(both) - log_total
-    return found
+            result[place] = np.logaddexp.reduce(both) - log_total
+    return result
 
 
 # --------------------------------------------------------------------------------------------------
@@ -416,13 +416,13 @@ def _tabulate(family: Callable[[FloatArray, float], FloatArray], scale: float) -
             end = length
         length = min(4 * length, MAX_WEIGHTS)
     weights = tuple(int(one) for one in np.exp(logs[:end]) * 2.0**_PEAK_BITS)
-    kept = np.log(weights)
-    slopes = np.diff(kept)
+    remaining = np.log(weights)
+    slopes = np.diff(remaining)
     if end == 1 or (slopes[0] <= 0 and (np.diff(slopes) <= _CONCAVE_ROOM).all()):
         ratio = Fraction(weights[-1], weights[-2]) if end > 1 else Fraction(math.exp(max(logs[1] - logs[0], -40.0)))
     else:
         shifts = range(1, min(_MAX_SHIFT, end - 1) + 1)
-        steepest = min(float((kept[:-shift] - kept[shift:]).max()) / shift for shift in shifts)
+        steepest = min(float((remaining[:-shift] - remaining[shift:]).max()) / shift for shift in shifts)
         ratio = Fraction(math.exp(-steepest))
     grid = 1 << _PEAK_BITS
     return NoiseDistribution(weights=weights, tail=Fraction(max(1, min(ratio * grid // 1, grid - 2**21)), grid))
@@ -480,9 +480,9 @@ def _told(digits: int, bounds: Callable[[int], list[int]], randomness: Randomnes
 
 def _geometric(tail: Fraction, count: int, randomness: Randomness) -> IntArray:
     """Return independent G >= 0 with P(G >= g) = tail^g, cut at 2^60; (count,)."""
-    found = np.zeros(count, dtype=np.int64)
+    result = np.zeros(count, dtype=np.int64)
     if not count:
-        return found
+        return result
     for digit in range(_CLAMP_BITS):
         (first,) = _odds(tail, digit, 64)
         words = np.asarray(randomness.words(count))
@@ -490,8 +490,8 @@ def _geometric(tail: Fraction, count: int, randomness: Randomness) -> IntArray:
         for place in np.flatnonzero((words >= np.uint64(first)) & (words - np.uint64(first) <= np.uint64(2))):
             passed = _told(int(words[place]), partial(_odds, tail, digit), randomness)
             ones[place] = not passed
-        found += ones.astype(np.int64) << digit
-    return found
+        result += ones.astype(np.int64) << digit
+    return result
 
 
 @lru_cache(maxsize=4096)

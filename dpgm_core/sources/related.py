@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,7 +21,7 @@ from dpgm_core.domain.related import POSITION, SIZE, Related
 from dpgm_core.domain.values import parse_number
 from dpgm_core.errors import DataError
 from dpgm_core.sources import as_source
-from dpgm_core.sources.contract import FileSource, KeyedSource, RawValues
+from dpgm_core.sources.contract import AnySource, FileSource, KeyedSource, RawValues
 from dpgm_core.sources.encoding import as_text, encoders, key_texts
 from dpgm_core.sources.persons import (
     PersonSource,
@@ -35,7 +35,7 @@ from dpgm_core.sources.persons import (
 )
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, checked_batch, shielded
 
-__all__ = ["RelatedSource"]
+__all__ = ["RelatedSource", "one_or_related"]
 
 # A hash of the key and of the child's codes orders the children, and another one of the key draws which of them, but
 # the first, is looked at. So the record of a root is a function of the rows of its key, which the claim in
@@ -184,6 +184,18 @@ class RelatedSource:
         raw = attempt(message, lambda: source.raw_batches([*names, key, str(related.order)]))
         for codes, (keys, order) in shielded(message, map(encode, shielded(message, raw))):
             yield checked_batch(related.children.attributes, codes, where), key_texts(key, keys), order
+
+
+def one_or_related(data: object, related: Related | None) -> AnySource | None:
+    """Return the source that a run reads: of two tables, given as a mapping, where these are stated; None for None."""
+    if related is not None and isinstance(data, Mapping) and {"root", "children"} <= set(data):
+        unknown = set(data) - {"root", "children", "sorted"}
+        if unknown:
+            raise DataError(
+                f"two related tables are root and children, and sorted; {min(map(str, unknown))!r} has no place there"
+            )
+        return RelatedSource(related=related, **data)
+    return None if data is None else as_source(data)
 
 
 def _is_same(one: object, other: object) -> bool:

@@ -613,7 +613,7 @@ ROOT = Path(ledger_module.__file__).parents[2]
 
 
 def test_the_ledger_knows_nothing_of_data_or_models():
-    """It imports errors, files, texts, privacy and the public statement about two tables only, none of them of records."""
+    """It imports errors, files, texts, privacy and the statement about two tables only, none of them of records."""
     for module in (ledger_module, ledger_file, ledger_terms):
         names = [
             node.module
