@@ -101,10 +101,11 @@ class PersonSource:
             waiting.append((key_texts(self.person, raw), packed(layout, codes)))
             count += len(raw)
             if count >= max(len(rows), 8 * BATCH_ROWS):  # at least doubling keeps the sum of all sorts linear
-                keys, rows, waiting, count = *self._merged(keys, rows, waiting), [], 0
-        return self._merged(keys, rows, waiting)
+                keys, rows, waiting, count = *self.merged(keys, rows, waiting), [], 0
+        return self.merged(keys, rows, waiting)
 
-    def _merged(self, keys: Any, rows: Words, waiting: Sequence[tuple[Any, Words]]) -> tuple[Any, Words]:
+    def merged(self, keys: Any, rows: Words, waiting: Sequence[tuple[Any, Words]]) -> tuple[Any, Words]:
+        """The rows that count of these and of those that wait: keys and packed rows."""
         keys = pa.concat_arrays([keys, *(texts for texts, _ in waiting)])
         rows = np.concatenate([rows, *(words for _, words in waiting)])
         persons = keys.dictionary_encode(null_encoding="encode").indices.to_numpy()

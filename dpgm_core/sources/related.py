@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,6 +14,7 @@ import pyarrow.compute as pc
 from attrs import field, frozen
 
 from dpgm_core._util.arrays import Array, Codes, FloatArray, IntArray
+from dpgm_core.components.options import flag
 from dpgm_core.domain.attribute import Attribute, code_dtype
 from dpgm_core.domain.domain import Domain
 from dpgm_core.domain.related import POSITION, SIZE, Related
@@ -42,6 +45,14 @@ __all__ = ["RelatedSource"]
 _DRAW = np.uint64(0x9E3779B97F4A7C15)
 #: For each child its number and its text in the order; None where a hash alone orders them.
 _Order: TypeAlias = tuple[FloatArray, Any] | None
+#: Codes, keys as texts, and raw values of the column that orders, or None; keys, packed roots and their children.
+_Batch: TypeAlias = tuple[Codes, Any, Any]
+_Block: TypeAlias = tuple[Any, Words, Iterator[_Batch]]
+#: Where a key stands in sorted tables: numbers by value, then other texts, then those without one; and after all.
+_Place: TypeAlias = tuple[int, float, bytes]
+_END: _Place = (3, 0.0, b"")
+#: Rows of roots at least in a block of sorted tables.
+_BLOCK_ROWS = 2**15
 #: Children that wait at least before they are sorted in; see `_Children`.
 _WAITING = 8 * BATCH_ROWS
 
@@ -61,11 +72,17 @@ class RelatedSource:
         Whatever `as_source` takes, if it can read a key next to the codes: files, frames, tables of a database.
     related : Related
         The public statement about them.
+    sorted : bool
+        Whether both tables are sorted by key: numbers by value, then texts byte by byte, then nulls and empty texts.
+        Memory is that of a batch then. Tables that are not are refused before anything is charged. Both are open at
+        once, which two relations of one DuckDB connection cannot be.
 
     Raises
     ------
     DataError
         For sources that cannot read a key or the column `order`, and for one table as both.
+    OptionError
+        For `sorted` that is no truth value.
 
     Examples
     --------
@@ -81,6 +98,9 @@ class RelatedSource:
     root: KeyedSource = field(converter=as_source, metadata={"help": "where the roots are read"})
     children: KeyedSource = field(converter=as_source, metadata={"help": "where the children are read"})
     related: Related = field(metadata={"help": "the public statement about the two tables"})
+    sorted: bool = field(
+        default=False, validator=flag, metadata={"help": "both tables are sorted by key, so that memory does not grow"}
+    )
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.related, Related):
@@ -116,25 +136,43 @@ class RelatedSource:
         roots = Domain(
             [domain[name] if name in domain else self.related.root[name] for name in self.related.root.names]
         )
-        keys, rows = PersonSource(source=self.root, person=self.related.key[0]).selected(roots)
-        pairs = _Pairs(self.related, roots, rows, *self._children(keys))
-        for start in range(0, len(rows), BATCH_ROWS):
-            yield pairs.codes(columns, slice(start, start + BATCH_ROWS))
+        for keys, rows, children in self._sorted_blocks(roots) if self.sorted else self._one_block(roots):
+            pairs = _Pairs(self.related, roots, rows, *self._children(keys, children))
+            for start in range(0, len(rows), BATCH_ROWS):
+                yield pairs.codes(columns, slice(start, start + BATCH_ROWS))
 
-    def _children(self, keys: Any) -> tuple[Words, Words, IntArray]:
+    def _one_block(self, roots: Domain) -> Iterator[_Block]:
+        """All roots, read to their end, and all children: a connection may have one result open at a time."""
+        yield *PersonSource(source=self.root, person=self.related.key[0]).selected(roots), self._child_batches()
+
+    def _sorted_blocks(self, roots: Domain) -> Iterator[_Block]:
+        """The roots block by block, none of which splits a key, each with the children up to its last key."""
+        key, layout = self.related.key[0], layout_of(roots)
+        persons = PersonSource(source=self.root, person=key)
+        read = ((codes, key_texts(key, raw), None) for codes, raw in checked_keys(self.root, roots, key))
+        of_roots, of_children = _Sorted("root", read), _Sorted("child", self._child_batches())
+        while (last := of_roots.key_after(_BLOCK_ROWS)) is not None:
+            waiting = [(texts, packed(layout, codes)) for codes, texts, _ in of_roots.until(last)]
+            none = pa.array([], pa.large_binary()), np.zeros((0, len(layout)), np.uint64)
+            yield *persons.merged(*none, waiting), of_children.until(last)
+        for _ in of_children.until(_END):  # so that they are sorted to their end
+            pass
+
+    def _children(self, keys: Any, batches: Iterator[_Batch]) -> tuple[Words, Words, IntArray]:
         """Hashes of the keys of the roots, the children that count, packed, root by root, and how many each has."""
         texts = (keys[start : start + BATCH_ROWS].to_pylist() for start in range(0, len(keys), BATCH_ROWS))
         hashes = np.concatenate([np.zeros(0, np.uint64), *(digests([one or b"" for one in part]) for part in texts)])
         children = _Children(self.related, keys, hashes)
-        for codes, raw, order in self._child_batches():
-            children.add(codes, raw, order)
+        for batch in batches:
+            children.add(*batch)
         return hashes, *children.finished()
 
-    def _child_batches(self) -> Iterator[tuple[Codes, Any, Any]]:
-        """Codes, raw keys and the raw values of `order`, None without."""
+    def _child_batches(self) -> Iterator[_Batch]:
+        """Codes, keys as texts, and the raw values of `order`, None without."""
         source, related, key = self.children, self.related, self.related.key[1]
         if related.order is None:
-            yield from ((codes, keys, None) for codes, keys in checked_keys(source, related.children, key))
+            batches = checked_keys(source, related.children, key)
+            yield from ((codes, key_texts(key, keys), None) for codes, keys in batches)
             return
         assert isinstance(source, RawValues)
         where, names = f"source {type(source).__name__}", related.children.names
@@ -143,9 +181,9 @@ class RelatedSource:
         # Which columns and types there are is checked as it is for a run without `order`, in words that may be shown.
         attempt(message, lambda: source.keyed_batches(probe, probe.names, key) and None)
         encode = encoders(related.children, names)
-        batches = attempt(message, lambda: source.raw_batches([*names, key, str(related.order)]))
-        for codes, (keys, order) in shielded(message, map(encode, shielded(message, batches))):
-            yield checked_batch(related.children.attributes, codes, where), keys, order
+        raw = attempt(message, lambda: source.raw_batches([*names, key, str(related.order)]))
+        for codes, (keys, order) in shielded(message, map(encode, shielded(message, raw))):
+            yield checked_batch(related.children.attributes, codes, where), key_texts(key, keys), order
 
 
 def _is_same(one: object, other: object) -> bool:
@@ -153,6 +191,68 @@ def _is_same(one: object, other: object) -> bool:
     paths = [source.path for source in (one, other) if isinstance(source, FileSource)]
     files = [path.resolve() for path in paths if isinstance(path, Path)]
     return one is other or one == other or (len(files) == 2 and files[0] == files[1])
+
+
+class _Sorted:
+    """Batches of a table that is sorted by its key; DataError where it is not.
+
+    what: a row of it.
+    """
+
+    def __init__(self, what: str, batches: Iterator[_Batch]) -> None:
+        self._what, self._batches = what, batches
+        self._left: _Batch | None = None
+        self._starts: IntArray = np.zeros(0, np.int64)  # of the runs of one key in what is left
+        self._places: list[_Place] = []
+        self._last: _Place = (0, -np.inf, b"")
+
+    def key_after(self, rows: int) -> _Place | None:
+        """The place of the key so many rows from here, or of the last one of the batch; None at the end."""
+        if not self._fill():
+            return None
+        return self._places[int(np.searchsorted(self._starts, rows - 1, "right")) - 1]
+
+    def until(self, place: _Place) -> Iterator[_Batch]:
+        """The rows up to that key, all of its own among them."""
+        while self._fill():
+            assert self._left is not None
+            codes, texts, order = self._left
+            run = bisect_right(self._places, place)
+            end = int(self._starts[run]) if run < len(self._starts) else len(texts)
+            if end:
+                yield [part[:end] for part in codes], texts[:end], None if order is None else order[:end]
+            if end < len(texts):
+                self._left = [part[end:] for part in codes], texts[end:], None if order is None else order[end:]
+                self._starts, self._places = self._starts[run:] - end, self._places[run:]
+                return
+            self._left = None
+
+    def _fill(self) -> bool:
+        """Whether rows are left, after the next batch was read if there were none."""
+        while self._left is None:
+            batch = next(self._batches, None)
+            if batch is None:
+                return False
+            texts = batch[1]
+            if not len(texts):
+                continue
+            changes = pc.not_equal(texts[1:], texts[:-1]).fill_null(True).to_numpy(zero_copy_only=False)
+            self._starts = np.concatenate([[0], 1 + np.flatnonzero(changes)])
+            self._places = [_place_of(text) for text in texts.take(pa.array(self._starts)).to_pylist()]
+            if any(two < one for one, two in itertools.pairwise([self._last, *self._places])):
+                raise DataError(
+                    f"the {self._what} table is not sorted by its key, numbers first, then texts byte by byte, then "
+                    "nulls; sort it so, or leave sorted out"
+                )
+            self._left, self._last = batch, self._places[-1]
+        return True
+
+
+def _place_of(key: bytes | None) -> _Place:
+    if key is None:
+        return 2, 0.0, b""
+    number = parse_number(key)
+    return (1, 0.0, key) if number is None or number != number else (0, number, key)
 
 
 class _Children:
@@ -170,9 +270,8 @@ class _Children:
         self._waiting: list[tuple[Words, Any, _Order]] = []
         self._count = 0
 
-    def add(self, codes: Codes, raw: Any, order: Any) -> None:
-        """Take a batch: codes, raw keys, and raw values of the column that orders, or None."""
-        keys = key_texts(self._related.key[1], raw)
+    def add(self, codes: Codes, keys: Any, order: Any) -> None:
+        """Take a batch: codes, keys as texts, and raw values of the column that orders, or None."""
         self._waiting.append((packed(self._layout, codes), keys, _order_of(order)))
         self._count += len(keys)
         if self._count >= max(len(self._kept.places), _WAITING):

@@ -206,6 +206,82 @@ def test_any_columns_come_as_asked():
             assert np.array_equal(codes, whole[names.index(name)])
 
 
+# --- Sorted tables ---------------------------------------------------------------------------------
+
+
+def place(key):
+    """Numbers, texts, nulls."""
+    if key == "nan":
+        return (1, 0.0, key)
+    try:
+        return (2, 0.0, "") if key in (None, "") else (0, float(key), key)
+    except ValueError:
+        return (1, 0.0, key)
+
+
+def sorted_tables(seed, rows=120):
+    """Two tables sorted by keys of all sorts, the children with orphans before, between and after."""
+    rng = np.random.default_rng(seed)
+    known = ["1", "2", "10", "01", "1e1", "-3", "2.5", "a", "b10", "b9", "", None, "nan", "é", "1000", "zz", "7", "77"]
+    keys = [known[at] for at in rng.integers(0, len(known), rows)]
+    others = [known[at] for at in rng.integers(0, len(known), 3 * rows)]
+    some = set(rng.choice(len(known), 5).tolist())
+    keys = sorted((key for key in keys if known.index(key) not in some), key=place)
+    others = sorted(others, key=place)
+    roots = pa.table(
+        {
+            "id": pa.array(keys, pa.string()),
+            "own": rng.choice(["yes", "no"], len(keys)),
+            "rooms": rng.integers(0, 12, len(keys)),
+        }
+    )
+    children = {"line": rng.integers(1, 9, len(others)), "age": rng.integers(0, 99, len(others))}
+    return roots, pa.table(
+        {"id": pa.array(others, pa.string()), **children, "sex": rng.choice(["f", "m"], len(others))}
+    )
+
+
+@pytest.mark.parametrize("order", ["line", None])
+def test_sorted_tables_give_the_same_records(order, monkeypatch):
+    """Merged block by block, with blocks and batches of all sizes."""
+    for seed in range(2):
+        roots, children = sorted_tables(seed)
+        stated = household(order=order)
+        wanted = expected(stated, rows_of(roots), rows_of(children))
+        for block, chunk, other in ((1, 1, 1), (1, 7, 3), (5, 3, 50), (1000, 1000, 1000), (3, 1000, 2)):
+            monkeypatch.setattr(related, "_BLOCK_ROWS", block)
+            made = {"root": roots.to_reader(max_chunksize=chunk), "children": children.to_reader(max_chunksize=other)}
+            assert records(RelatedSource(related=stated, sorted=True, **made)) == wanted
+
+
+@pytest.mark.parametrize("chunk", [1, 4, 1000])
+def test_tables_that_are_not_sorted_are_refused(chunk):
+    """Wherever two rows are the wrong way round, in the middle of a batch or between two, also behind the last root."""
+    roots, children = sorted_tables(1)
+    stated = household()
+    for table, what in ((roots, "root"), (children, "child")):
+        keys = [place(key) for key in table["id"].to_pylist()]
+        steps = [at for at in range(1, len(keys)) if keys[at - 1] < keys[at]]
+        for at in (steps[0], steps[len(steps) // 2], steps[-1]):
+            order = [*range(at - 1), at, at - 1, *range(at + 1, len(keys))]
+            wrong = {"root": roots, "child": children} | {what: table.take(pa.array(order))}
+            made = {
+                name: wrong[one].to_reader(max_chunksize=chunk)
+                for name, one in (("root", "root"), ("children", "child"))
+            }
+            source = RelatedSource(related=stated, sorted=True, **made)
+            with pytest.raises(DataError, match=f"the {what} table is not sorted by its key"):
+                records(source)
+
+
+def test_sorted_tables_without_rows():
+    """No root, no child."""
+    roots, children = sorted_tables(2)
+    for made in ((roots[:0], children), (roots, children[:0]), (roots[:0], children[:0])):
+        source = RelatedSource(root=made[0], children=made[1], related=household(), sorted=True)
+        assert records(source) == expected(household(), *map(rows_of, made))
+
+
 # --- Refusals --------------------------------------------------------------------------------------
 
 
