@@ -165,6 +165,7 @@ _RESEARCH_SHARE, _DEFAULT_SELECTOR, _LEAST_SHARE = 0.6, "auto", 1e-6
 _TABLES = ("root", "children")
 _OF_RELATED = ("key", "max_children", "order")
 _RELATED_SELECTOR = "aim"
+_SORTED = "sorted"
 # An earlier spelling of a key in [structure], which is still read.
 _FORMER_SELECTOR_KEY, _SELECTOR_KEY = "select", "selector"
 
@@ -516,8 +517,9 @@ def _two(where: str, key: str, plain: object, *more: str) -> Mapping[str, Any]:
 
 
 def _two_data(where: str, plain: object, folder: Path) -> dict[str, Any]:
-    table = _two(where, "data", plain)
-    return {key: _data(f"{where}: data.{key}", table[key], folder) for key in _TABLES}
+    table = _two(where, "data", plain, _SORTED)
+    data = {key: _data(f"{where}: data.{key}", table[key], folder) for key in _TABLES}
+    return data | ({_SORTED: table[_SORTED]} if _SORTED in table else {})
 
 
 def _check_measured(

@@ -23,6 +23,8 @@ FIRST, PREVIOUS = "first.", "previous."
 
 _POSITIONS = ("none", "second", "later")
 _MAX_CHILDREN = 10_000
+#: Labels of child columns, each of which stands in the structural zeros.
+_MAX_LABELS = 2**17
 #: Combinations of labels that one copy of a constraint lists.
 _MAX_COMBINATIONS = 2**20
 
@@ -201,6 +203,8 @@ class Related:
             )
 
     def _check_labels(self) -> None:
+        if sum(attribute.size for attribute in self.children) > _MAX_LABELS:
+            raise DomainError(f"the child columns have more than {_MAX_LABELS:,} labels together; make them coarser")
         for attribute in self.children:
             form = attribute.matching.form
             if form(ABSENT.encode()) in {form(label.encode()) for label in attribute.labels}:

@@ -331,7 +331,7 @@ class RelatedModel:
         generator = randomness_or_system(randomness).generator()
         codes = self._draw(count, method, generator)
         nothing, every = np.full(len(codes[SIZE]), math.nan), np.ones(len(codes[SIZE]), bool)
-        children = self._drawing(form, generator)
+        children = self._drawing(form, generator, even=method == "rounded")
         known, gaps = dict.fromkeys(children.decoders, nothing), dict.fromkeys(children.decoders, every)
         places = children.place_roots(codes, known, gaps)
         keys = pa.array(np.arange(1, len(nothing) + 1))
@@ -369,7 +369,9 @@ class RelatedModel:
             raise DataError(f"the table has two columns {twice!r}; rename one")
         generator, rows = randomness_or_system(randomness).generator(), table.num_rows
         children = self._drawing(form, generator)
-        codes = {name: np.full(rows, -1, np.int64) for name in self.model._columns.names}
+        # With one child for each root pairs have no further ones.
+        names = dict.fromkeys([*self.model._columns.names, *children.decoders])
+        codes = {name: np.full(rows, -1, np.int64) for name in names}
         places = {name: np.full(rows, math.nan) for name in children.decoders}
         for name in (*self._roots, SIZE):
             if name in table.column_names:
@@ -461,11 +463,13 @@ class RelatedModel:
             np.add.at(table, (first[at + apart], second[at]), 1.0)
         return table / max(int(chosen.sum()), 1) if table.any() else None
 
-    def _drawing(self, form: Form, generator: np.random.Generator) -> Children:
+    def _drawing(self, form: Form, generator: np.random.Generator, *, even: bool = False) -> Children:
         def wide(name: str) -> FloatArray:
             return self._question((name,), {}, None).answer(self)
 
-        return Children(self.model, self.related, self._roots, self._children, wide, form=form, generator=generator)
+        return Children(
+            self.model, self.related, self._roots, self._children, wide, form=form, generator=generator, even=even
+        )
 
     def _draw(self, count: int, method: SampleMethod, generator: np.random.Generator) -> dict[str, Array]:
         """Return codes of pairs, of which roots and first children are taken."""
@@ -477,7 +481,7 @@ class RelatedModel:
         """Codes of sampled roots, and of their children: the root of each, ascending, and its columns."""
         generator = SeededRandomness(0).generator()
         codes = self._draw(_SAMPLED_ROOTS, "rounded", generator)
-        keys, _, columns, _ = self._drawing("labels", generator).draw(codes, {})
+        keys, _, columns, _ = self._drawing("labels", generator, even=True).draw(codes, {})
         return codes, keys, columns
 
 

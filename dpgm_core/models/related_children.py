@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Children", "find_keys"]
 
+#: Draws of further children until their tables are near to those of the model. They share their random numbers, so that
+#: chance is brought nearer too.
+_TILTED = 6
+#: All steps of a column together are this part of the log of a ratio of counts, with so many added to both.
+_TILT_STEP, _TILT_RECORDS = 0.75, 5.0
 #: Position codes of the second child and of later ones.
 _SECOND, _LATER = 1, 2
 
@@ -34,7 +39,8 @@ class Children:
     """Draws and writes the children of roots.
 
     model: of pairs. roots, children: the columns of each table that are written. wide: returns the distribution of a
-    column of either table, for bins that are wide. form: as of samples.
+    column of either table, for bins that are wide. form: as of samples. even: children have the tables that the model
+    expects, as nearly as a few steps bring them there; otherwise they are independent given their root.
     """
 
     def __init__(
@@ -47,7 +53,9 @@ class Children:
         *,
         form: Form,
         generator: np.random.Generator,
+        even: bool,
     ) -> None:
+        self._model, self._roots, self._even = model, tuple(roots), even
         self._domain, self._related, self._names = model.domain, related, tuple(children)
         self._form, self._generator = form, generator
         self._conditional = conditional(model._distribution, model._columns, {})
@@ -143,12 +151,17 @@ class Children:
         }
         gaps = {name: np.full(rows, name in self._related.children) for name in self.decoders}
         weighed = _ruled_out(self._orders, known, gaps)
-        drawn, possible = self._conditional.draw(here, rows, self._generator, weighed)
-        if number == 2 and not self._orders.pairs:
-            # The pair that a root was drawn with may be with its second child; rounded pairs have smaller errors.
-            second = codes[POSITION][at] == _SECOND
-            drawn |= {name: np.where(second, codes[name][at], drawn[name]) for name in names}
-            possible |= second
+        seed, tilts = self._generator.integers(2**63), self._tilts(codes, at, position) if self._even else []
+        for _ in range(_TILTED if tilts else 1):
+            weights = [*weighed, *(one.weights for one in tilts)]
+            drawn, possible = self._conditional.draw(here, rows, np.random.default_rng(seed), weights)
+            if number == 2 and not self._orders.pairs:
+                # The pair that a root was drawn with may be with its second child.
+                second = codes[POSITION][at] == _SECOND
+                drawn |= {name: np.where(second, codes[name][at], drawn[name]) for name in names}
+                possible |= second
+            for one in tilts:
+                one.move(drawn)
         # The child before, drawn from another conditional, may be impossible beside the first one; then it binds
         # nothing. The root and its first child have a further one with positive probability.
         loose = [[PREVIOUS + name for name in names], [POSITION]]
@@ -166,6 +179,26 @@ class Children:
         whole = {**here, **{name: drawn[name] for name in names}}
         made = self._orders.complete(whole, known, gaps, self._generator)
         return {name: drawn[name] for name in names}, {name: made[name] for name in names if name in made}
+
+    def _tilts(self, codes: Mapping[str, Array], at: IntArray, position: int) -> list[_Tilt]:
+        """Return what the columns of further children are to have by number of children, and by a root column too.
+
+        The tables of the second child and of later ones add up to those of all further children.
+        """
+        model, tilts = self._model.using(unmeasured="uniform"), []
+        sets = [(*above, name) for above in ((), *((one,) for one in self._roots)) for name in self._names]
+        tables = model.marginals_of([clique for one in sets for clique in ((SIZE, *one), (SIZE, POSITION, *one))])
+        for *above, name in sets:
+            state = codes[SIZE][at]
+            for one in above:
+                state = state * self._domain[one].size + codes[one][at]
+            expected = _shares(tables[SIZE, POSITION, *above, name][:, _SECOND])
+            if position == _LATER:
+                number = np.arange(len(expected)).reshape(-1, *[1] * (expected.ndim - 1)) - 1
+                expected = np.maximum(number * _shares(tables[SIZE, *above, name]) - expected, 0.0)
+            expected = expected.reshape(-1, expected.shape[-1])
+            tilts.append(_Tilt(name, state, expected, _TILT_STEP / (1 + len(self._roots))))
+        return tilts
 
     def grow(
         self,
@@ -209,6 +242,39 @@ class Children:
             one = self.decoders[name]
             arrays[name] = (one.values if self._form == "values" else one.texts)(small[name], places.get(name))
         return pa.table(arrays, metadata={"dpgm": json.dumps(stamp)})
+
+
+class _Tilt:
+    """Weights of a column's codes in each state, which bring the drawn ones nearer to the expected ones.
+
+    expected: (states, codes), in proportion. step: part of the log of the ratio of counts.
+    """
+
+    def __init__(self, name: str, state: IntArray, expected: FloatArray, step: float) -> None:
+        self._name, self._state, self._step = name, state, step
+        rows = np.bincount(state, minlength=len(expected))
+        sums = expected.sum(axis=1)
+        self._expected = expected * np.divide(rows, sums, out=np.zeros(len(sums)), where=sums > 0)[:, None]
+        self._logs = np.zeros_like(expected)
+
+    @property
+    def weights(self) -> tuple[str, FloatArray, IntArray]:
+        """As `Conditional.draw` takes them."""
+        return self._name, self._logs, self._state
+
+    def move(self, drawn: Mapping[str, Array]) -> None:
+        """Take a step by what was drawn."""
+        size = self._expected.shape[1]
+        counts = np.bincount(self._state * size + drawn[self._name], minlength=self._expected.size)
+        found = counts.reshape(self._expected.shape)
+        step = np.log((self._expected + _TILT_RECORDS) / (found + _TILT_RECORDS))
+        self._logs = self._logs + self._step * np.where(self._expected.sum(axis=1, keepdims=True) > 0, step, 0.0)
+
+
+def _shares(table: FloatArray) -> FloatArray:
+    """Return the distributions along the last axis; 0 where there is none."""
+    sums = table.sum(axis=-1, keepdims=True)
+    return np.asarray(np.divide(table, sums, out=np.zeros_like(table), where=sums > 0))
 
 
 def _ruled_out(

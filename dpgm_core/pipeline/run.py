@@ -77,7 +77,7 @@ _T = TypeVar("_T")
 
 def _as_source(data: object) -> Any:
     """A source, None, or what may be two related tables, which the terms tell."""
-    two = isinstance(data, Mapping) and set(data) == {"root", "children"}
+    two = isinstance(data, Mapping) and {"root", "children"} <= set(data) <= {"root", "children", "sorted"}
     return data if data is None or two else as_source(data)
 
 
@@ -513,7 +513,7 @@ def fit(  # noqa: PLR0913 - each setting of a run is a parameter
     data
         A path (CSV, Parquet, Arrow IPC), a table as in a spec file ({"source": "csv", "path": ..., option: ...}), a
         data frame or any object with `__arrow_c_stream__`, integer code arrays, or a Source. Of two related tables,
-        which `terms` state: {"root": ..., "children": ...}, each such data.
+        which `terms` state: {"root": ..., "children": ...}, each such data, with the options of RelatedSource.
     structure
         The cliques to measure and model; or a selector that chooses them privately within the budget: its name
         ("auto"), a table with its options, or an object (see `select`).

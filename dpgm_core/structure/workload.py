@@ -132,9 +132,10 @@ class Workload:
     def related(cls, related: Related, *, max_cells: int = MAX_CELLS, never: Iterable[Sequence[str]] = ()) -> Workload:
         """Return the default for two related tables: the sets that samples and answers of their model rest on.
 
-        Of the first child and of another one these are, each with the number of children: a root column and a child
-        column, two child columns, and a column of both; then columns of neighbours, and pairs of root columns. Sets of
-        another child count twice, as it stands for several. Without the number, where these are too many.
+        With the number of children: a root column and one of the first or another child, two columns of a child, and
+        one of both. With the position, on which the sampler conditions: a column of the other child, and two of it, of
+        it and the first, and of it and the one before. Root or position, number and the other child weigh two, as it
+        stands for several. Where these are too many, pairs alone and the number.
 
         >>> one = Related(root=Domain.from_sizes({"own": 2}), children=Domain.from_sizes({"age": 4}), key="id",
         ...     max_children=2)
@@ -144,7 +145,8 @@ class Workload:
         try:
             return cls.of(related.pair, _related_sets(related, (SIZE, POSITION)), max_cells=max_cells, never=never)
         except TooLarge:
-            return cls.of(related.pair, _related_sets(related, ()), max_cells=max_cells, never=never)
+            sets = _related_sets(related, ()) | {(SIZE,): 1}
+            return cls.of(related.pair, sets, max_cells=max_cells, never=never)
 
     @classmethod
     def of(
@@ -374,22 +376,25 @@ def _related_sets(related: Related, counted: Sequence[str]) -> dict[Clique, Amou
         clique = tuple(name for name in pair.names if name in names and (name in counted or name not in _COUNTED))
         weights[clique] = max(weight, weights.get(clique, 0))
 
+    followed = related.max_children > 2  # otherwise the position follows from the number
     for slot in related.slots[:2]:
-        weight = 1 if slot else 2
         for name in columns:
-            for above in related.root.names or (SIZE,):
-                add(above, SIZE, slot + name, weight=weight)
+            for above in related.root.names:
+                add(above, SIZE, slot + name, weight=1 if slot else 2)
         for one, other in itertools.combinations(columns, 2):
-            add(SIZE, slot + one, slot + other, weight=weight)
+            add(SIZE, slot + one, slot + other)
     for one, other in itertools.product(columns, repeat=2):
         if related.max_children > 1:
             add(SIZE, FIRST + one, other)
-        if related.max_children > 2:
+        if followed:
+            add(POSITION, FIRST + one, other)
             add(POSITION, PREVIOUS + one, other)
+    for name in columns if followed else ():
+        add(SIZE, POSITION, name, weight=2)
+    for one, other in itertools.combinations(columns, 2) if followed else ():
+        add(POSITION, one, other)
     for one, other in itertools.combinations(related.root.names, 2):
         add(SIZE, one, other)
-    if related.max_children > 2:
-        add(SIZE, POSITION, PREVIOUS + columns[0])
     return weights
 
 

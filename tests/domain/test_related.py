@@ -181,6 +181,7 @@ WRONG = {
                "column 'msp' has a label 'absent', which marks children that do not exist; rename it"),
     "Absent": ({"children": labelled("x", "Absent", case=False)}, "column 'msp' has a label 'absent'"),
     "any": ({"children": labelled("x", "*")}, "column 'msp' has a label '*', which means any label; rename it"),
+    "many labels": ({"children": Domain.from_sizes({"zip": 2**17 + 1})}, "more than 131,072 labels together"),
     "a modelled key": ({"key": "own"}, "key 'own' is a column of the domain; a key is not modelled, remove it"),
     "a modelled child key": ({"key": ("id", "sex")}, "key 'sex' is a column of the domain"),
     "a third table": ({"key": {"root": "id", "children": "id", "visits": "id"}}, "a third table has no place here"),

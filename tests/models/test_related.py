@@ -199,6 +199,19 @@ def whole(drawn):
     return list(zip(map(int, drawn.root["own"].to_pylist()), map(tuple, children), strict=True))
 
 
+def test_rounded_children_have_the_tables_of_the_model():
+    """Conditionals that do not fit together lead away from the tables they were learned with; a few steps lead back."""
+    model = random_model(related(4, order="line"), 11)
+    expected = {names: model.marginal(names) for names in (("own", "age"), ("size", "sex"), ("own", "sex"))}
+    apart = {}
+    for method in ("rounded", "independent"):
+        drawn = whole(model.sample(20_000, method=method, form="labels", randomness=SeededRandomness(4)))
+        sampled = [(own, children, 1.0) for own, children in drawn]
+        tables = {names: counted(sampled, names) for names in expected}
+        apart[method] = [np.abs(tables[names] - expected[names]).sum() / 2 for names in expected]
+    assert max(apart["rounded"]) < 0.015 and min(apart["independent"]) > 0.03, apart
+
+
 def test_each_root_has_exactly_its_number_of_children_in_order():
     """Numbers run from 1 to the size in rows of one root; none is above r, and no `absent` is written."""
     drawn = exact(related(3, order="line"), THREE).sample(500, form="texts", randomness=SeededRandomness(2))

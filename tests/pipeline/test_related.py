@@ -63,7 +63,8 @@ def test_structural_zeros_reach_the_learner():
     """No sample has a child where there is none, nor lacks one that there is."""
     whole = Structure(STATED.pair, [*structure().cliques, ("position", "previous.sex", "sex")])
     model = dpgm.fit(source(), whole, Budget.pure(1), terms=Terms(**RIGHT)).model
-    sample = model.sample(3000, randomness=dpgm.SeededRandomness(1))
+    pairs = dpgm.Model(model.structure, model.potentials)  # which does not know that it is of two tables
+    sample = pairs.sample(3000, randomness=dpgm.SeededRandomness(1))
     columns = {name: sample[name].to_pylist() for name in sample.column_names}
     for size, position, first, this, previous in zip(
         *(columns[name] for name in ("size", "position", "first.age", "age", "previous.sex")), strict=True

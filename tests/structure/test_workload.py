@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgm_core import Domain, DpgmError, OptionError, StructureError, TooLarge
+from dpgm_core.domain.related import Related
 from dpgm_core.structure.workload import MAX_CANDIDATES, Workload
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 5})
@@ -139,3 +140,18 @@ def test_singletons_are_added_where_a_workload_leaves_attributes_out():
     assert Workload.all(domain).with_singletons() == Workload.all(domain)
     with pytest.raises(StructureError, match="'big' alone has more than 10 cells"):
         Workload.of(domain, [("a", "b")], max_cells=10).with_singletons()
+
+
+def test_the_default_of_two_related_tables_covers_all_columns_and_falls_back_to_pairs():
+    """Every attribute of the pairs is a candidate, no set is of the child before alone; 150 child columns are pairs."""
+    root, children = Domain.from_sizes({"own": 2, "town": 3}), Domain.from_sizes({"age": 4, "sex": 2})
+    for most in (1, 2, 3, 5):
+        related = Related(root=root, children=children, key="id", max_children=most)
+        workload = Workload.related(related)
+        assert set(workload.attributes) >= set(related.pair.names) - {"position"}
+        assert ("position" in workload.attributes) == (most > 2)
+        assert not [one for one in workload.weights if all(name.startswith("previous.") for name in one)]
+    many = Domain.from_sizes({f"c{at}": 2 for at in range(80)})
+    wide = Workload.related(Related(root=root, children=many, key="id", max_children=4))
+    assert max(map(len, wide.weights)) == 2 and "size" in wide.attributes
+    assert set(wide.attributes) >= {f"{slot}c{at}" for slot in ("", "first.", "previous.") for at in range(80)}

@@ -160,7 +160,8 @@ def _complete_roots(
         form: Literal["texts", "values"] = "values" if dialect is None else "texts"
         randomness = None if seed is None else SeededRandomness(seed)
         children = RelatedModel(model).complete(roots, form=form, randomness=randomness).children
-        how = dialect or PLAIN
+        # Written anew, mark and all; what flat rows keep is their bytes.
+        how = PLAIN if dialect is None else evolve(dialect, encoding=_encoding(dialect))
         signs = (how.delimiter, '"', "\r", "\n")
         cells = itertools.chain(
             children.column_names, *(map(str, one.unique().to_pylist()) for one in children.columns)
@@ -183,8 +184,7 @@ def _roots(path: Path, how: Written, stated: bool, columns: Sequence[str]) -> pa
     from dpgm_core.sources.csv import CsvSource
     from dpgm_core.sources.encoding import as_text
 
-    encoding = cast("Encoding", "utf-16" if how.encoding.startswith("utf-16") else how.encoding)
-    source = CsvSource(path=path, delimiter=how.delimiter, encoding=encoding)
+    source = CsvSource(path=path, delimiter=how.delimiter, encoding=cast("Encoding", _encoding(how)))
     source = source if stated else source.naming_most(columns)
     names, batches = source.names(), list(source.raw_batches(source.names()))
     if any(batch.malformed for batch in batches):
@@ -192,6 +192,10 @@ def _roots(path: Path, how: Written, stated: bool, columns: Sequence[str]) -> pa
     arrays = zip(*(batch.columns for batch in batches), strict=True) if batches else [[] for _ in names]
     texts = [pa.chunked_array([as_text(one).cast(pa.string()) for one in parts], pa.string()) for parts in arrays]
     return pa.table(dict(zip(names, texts, strict=True)))
+
+
+def _encoding(how: Written) -> str:
+    return "utf-16" if how.encoding.startswith("utf-16") else how.encoding
 
 
 def _stamp(model: Model) -> dict[str, Any]:

@@ -75,9 +75,10 @@ def _print_release(spec: Path, run: Spec, planned: Plan, as_json: bool) -> None:
 
 def _decimals_note(run: Spec) -> list[str]:
     """Return a sentence that asks for the decimals of numbers that state none."""
+    related = run.terms.related
     columns = [
         one.name
-        for one in run.domain
+        for one in (run.domain if related is None else (*related.root, *related.children))
         if one.values.kind == "number" and one.values.decimals is None and one.edges is not None
     ]
     if not columns:

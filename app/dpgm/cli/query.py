@@ -209,6 +209,7 @@ class _Question:
 
     def __init__(self, model: Model, names: tuple[str, ...], given: dict[str, str]) -> None:
         self.names, self.attributes, self.given = names, names, given
+        self._answering: tuple[Model, Any] | None = None
         children = () if model.related is None else model.related.children.names
         others = [one for one in names if children and one.startswith(_SIBLING) and one not in children]
         self.siblings = bool(others)
@@ -223,9 +224,11 @@ class _Question:
         from dpgm.related import answering
         from dpgm_core.models.queries import read_evidence
 
-        answers, given = answering(model), self.given
         if model.related is None:
-            return getattr(answers, answer)(self.attributes, given, **options)
+            return getattr(model, answer)(self.attributes, self.given, **options)
+        if self._answering is None or self._answering[0] is not model:  # what it has sampled serves every answer
+            self._answering = (model, answering(model))
+        answers, given = self._answering[1], self.given
         codes = read_evidence(answers.domain, given).codes  # values are looked up in bins
         names: tuple[str, ...] = () if self.siblings else self.attributes
         siblings = self.attributes if self.siblings else None

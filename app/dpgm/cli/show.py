@@ -150,9 +150,11 @@ def _most_precise(done: Fit) -> NoisyTables:
 
 def _wide_bins_note(model: Model) -> str | None:
     """Return a note on bins much wider than a neighbour, including bins found privately."""
+    from dpgm.related import answering, unanswered
     from dpgm_core.models.within_bins import wide_note
 
-    return wide_note(one for one in model.domain if one.name not in model.unmeasured)
+    unmeasured = unanswered(model)
+    return wide_note(one for one in answering(model).domain if one.name not in unmeasured)
 
 
 def _records_counted(release: NoisyTables) -> float:

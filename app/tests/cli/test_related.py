@@ -157,6 +157,19 @@ def test_keys_of_two_names(household, ran):
     assert {one["home"] for one in table(household.parent / "s/persons.csv")} <= known
 
 
+def test_domains_in_files_and_no_structure(household):
+    """Each table's domain may be a file; without [structure] the selector is aim, over the workload of two tables."""
+    folder = household.parent
+    (folder / "c.toml").write_text("[attributes]\nage.size = 3\nsex.size = 2\n")
+    (folder / "r.toml").write_text("[attributes]\nown.size = 2\n")
+    head = [line for line in SPEC[: SPEC.index("[domain")].splitlines() if not line.startswith("structure")]
+    household.write_text("\n".join([*head, 'domain = { root = "r.toml", children = "c.toml" }']))
+    run = load_spec(household)
+    assert run.selector == "aim" and run.workload is not None and run.terms.related is not None
+    assert run.workload == dpgm.Workload.related(run.terms.related)
+    assert run.domain.names[:4] == ("own", "size", "position", "first.age")
+
+
 def test_a_release_is_enough(household, ran):
     """Named cliques released and learned later; what is learned again does not know the files' names."""
     out, _ = ran("release", household)
@@ -165,6 +178,53 @@ def test_a_release_is_enough(household, ran):
     assert "roots:" in out and "position" not in out
     ran("sample", household.parent / "again.dpgm", "-n", 20, "-o", household.parent / "s", "--seed", 1)
     assert files(household.parent / "s") > {"root.csv", "children.csv"}
+
+
+def test_one_child_for_each_root(household, ran, refused):
+    """There are no others to speak of, and siblings are refused."""
+    ran("fit", household, "--set", "max_children=1", "--set", 'structure={cliques=[["own", "size", "first.age"]]}')
+    model, out = household.parent / "out/household.dpgm", household.parent / "s"
+    ran("sample", model, "-o", out, "--seed", 1)
+    roots, _ = assert_resolve(out, most=1)
+    ran("complete", model, out / "households.csv", "-o", household.parent / "p.csv", "--seed", 1)
+    drawn = table(household.parent / "p.csv")
+    assert list(drawn[0]) == ["home", "line", "age"] and 0 < len(drawn) < len(roots)
+    assert "no child has siblings" in refused("query", model, "age", "sibling.age")
+    ran("report", model, "-o", household.parent / "r.html")
+
+
+def test_names_and_labels_with_delimiters(household, ran):
+    """They stand in quotes, so the sample is read again as it is."""
+    folder = household.parent
+    for path in (household, folder / "households.csv"):
+        text = path.read_text().replace('"yes"', '"of, course"').replace(",yes", ',"of, course"')
+        path.write_text(text.replace("own = {", '"has, it" = {').replace('["own"', '["has, it"'))
+    roots = folder / "households.csv"
+    roots.write_text(roots.read_text().replace("home,own", 'home,"has, it"'))
+    ran("fit", household)
+    ran("sample", folder / "out/household.dpgm", "-o", folder / "s", "--seed", 1)
+    drawn = table(folder / "s/households.csv")
+    assert list(drawn[0]) == ["home", "has, it"] and {one["has, it"] for one in drawn} >= {"no", "of, course"}
+    ran("compare", folder / "out/household.dpgm", folder / "s")
+
+
+def test_sorted_files(household, ran, refused):
+    """They give the same release; files that are not sorted are refused before the charge."""
+    folder = household.parent
+    for name in ("households", "persons"):
+        head, *rows = (folder / f"{name}.csv").read_text().splitlines()
+        (folder / f"{name}.csv").write_text("\n".join([head, *sorted(rows, key=lambda row: row.split(",")[0])]) + "\n")
+    ran("fit", household)
+    ran("fit", household, "--set", "data.sorted=true")
+    one, two = (dpgm.load_model(folder / f"out/household{end}.dpgm").releases[0] for end in ("", "-2"))
+    assert np.array_equal(one.tables.values, two.tables.values)
+    household.write_text(SPEC.replace("simulation = { seed = 5 }\n", ""))
+    persons = folder / "persons.csv"
+    head, *rows = persons.read_text().splitlines()
+    persons.write_text("\n".join([head, *rows[::-1]]) + "\n")
+    left = dpgm.Ledger.open(folder / "out/household.ledger").remaining()
+    assert "sorted" in refused("fit", household, "--set", "data.sorted=true", "--set", "budget.epsilon=5")
+    assert dpgm.Ledger.open(folder / "out/household.ledger").remaining() == left
 
 
 def test_other_formats(household, ran):
@@ -358,6 +418,9 @@ def test_children_of_public_roots(fitted, tmp_path, ran, refused):
     assert list(children[0]) == ["home", "line", "age", "sex"]
     stamp = json.loads((tmp_path / "persons.csv.dpgm.json").read_text())
     assert stamp["completed"] and stamp["private"] is False
+    rows.write_text("home,own,size\nä,yes,2\n", encoding="utf-16")
+    ran("complete", fitted, rows, "-o", tmp_path / "wide.csv", "--dialect", "encoding=utf-16", "--seed", 2)
+    assert "\nä,1," in (tmp_path / "wide.csv").read_text(encoding="utf-16")
     rows.write_text("home,own,age\nx,yes,3\n")
     assert "the column 'age', which children have" in refused("complete", fitted, rows, "-o", tmp_path / "p.csv")
     rows.write_text("home,own\nx,yes\nx,no\n")
