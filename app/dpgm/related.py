@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from glob import has_magic
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def file_names(model: Model) -> tuple[str, str]:
     stated = model.provenance.get(_FILES)
     names = [Path(one).name for one in stated if isinstance(one, str)] if isinstance(stated, list) else []
     stems = [_ENDING.sub("", one) for one in names]
-    if len(set(stems)) != 2 or not all(one.isprintable() and one.strip(".") for one in stems):
+    if len(set(stems)) != 2 or not all(one.isprintable() and one.strip(".") and not has_magic(one) for one in stems):
         return "root.csv", "children.csv"
     endings = [name[len(stem) :].lower() for name, stem in zip(names, stems, strict=True)]
     alike = endings[0] == endings[1] and endings[0] in _WRITTEN

@@ -26,6 +26,7 @@ RELATED = dpgm.Related(
         (["data.csv", "data.parquet"], ("root.csv", "children.csv")),
         (["..", "people.csv"], ("root.csv", "children.csv")),
         (["a\nb.csv", "people.csv"], ("root.csv", "children.csv")),
+        (["homes*.csv", "people*.csv"], ("root.csv", "children.csv")),
         (["homes.csv"], ("root.csv", "children.csv")),
         ([1, None], ("root.csv", "children.csv")),
         ("homes.csv", ("root.csv", "children.csv")),

@@ -114,6 +114,8 @@ class RelatedModel:
     """
 
     def __init__(self, model: Model, related: Related | None = None) -> None:
+        if not isinstance(model, Model):
+            raise StructureError(f"RelatedModel is of a model, got {type(model).__name__}; of a fit give its model")
         related = model.related if related is None else related
         if related is None:
             raise StructureError(

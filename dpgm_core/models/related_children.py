@@ -304,6 +304,7 @@ def find_keys(table: pa.Table, key: str) -> Any:
     if key not in table.column_names:
         return pa.array(np.arange(1, table.num_rows + 1))
     column = table.column(key).combine_chunks()
-    if column.null_count or len(column.unique()) < len(column):
+    distinct = set(column.unique().to_pylist())
+    if not distinct.isdisjoint((None, "", b"")) or len(distinct) < len(column):
         raise DataError(f"the keys {key!r} of the roots must differ, and none may be missing")
     return column

@@ -523,6 +523,11 @@ def check_alike(releases: Sequence[NoisyTables]) -> None:
             )
         if other.contributions != first.contributions:
             raise BudgetError("releases that weight rows differently do not go together; learn from one of them")
+        if first.terms.key == other.terms.key and first.terms.related != other.terms.related:
+            raise BudgetError(
+                "releases of two related tables that state other columns, labels or constraints do not go together; "
+                "learn from those of one statement"
+            )
         if evolve(other.terms, total="estimated") != evolve(first.terms, total="estimated"):
             raise BudgetError(
                 "releases that protect different units do not add up to one guarantee: "

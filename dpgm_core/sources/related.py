@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,7 +19,7 @@ from dpgm_core.components.options import flag
 from dpgm_core.domain.attribute import Attribute, code_dtype
 from dpgm_core.domain.domain import Domain
 from dpgm_core.domain.related import POSITION, SIZE, Related
-from dpgm_core.domain.values import parse_number
+from dpgm_core.domain.values import EXACT_WHOLE, parse_number
 from dpgm_core.errors import DataError
 from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import AnySource, FileSource, KeyedSource, RawValues
@@ -49,7 +50,7 @@ _Order: TypeAlias = tuple[FloatArray, Any] | None
 _Batch: TypeAlias = tuple[Codes, Any, Any]
 _Block: TypeAlias = tuple[Any, Words, Iterator[_Batch]]
 #: Where a key stands in sorted tables: numbers by value, then other texts, then those without one; and after all.
-_Place: TypeAlias = tuple[int, float, bytes]
+_Place: TypeAlias = tuple[int, float | Decimal, bytes]
 _END: _Place = (3, 0.0, b"")
 #: Rows of roots at least in a block of sorted tables.
 _BLOCK_ROWS = 2**15
@@ -120,6 +121,13 @@ class RelatedSource:
             raise DataError(
                 "the roots and the children are one and the same table; a root that is a child of roots has no unit "
                 "that ends, so give two tables"
+            )
+        if self.sorted and all(
+            hasattr(getattr(one, "data", None), "to_arrow_reader") for one in (self.root, self.children)
+        ):
+            raise DataError(
+                "sorted tables are read side by side, which relations of one DuckDB connection cannot be; leave sorted "
+                "out, or write the tables to files"
             )
 
     @property
@@ -264,7 +272,12 @@ def _place_of(key: bytes | None) -> _Place:
     if key is None:
         return 2, 0.0, b""
     number = parse_number(key)
-    return (1, 0.0, key) if number is None or number != number else (0, number, key)
+    if number is None or number != number:
+        return 1, 0.0, key
+    try:  # exactly: large numbers of different lengths may be one float
+        return 0, number if abs(number) < EXACT_WHOLE else Decimal(key.decode("ascii")), key
+    except InvalidOperation:
+        return 0, number, key
 
 
 class _Children:

@@ -471,8 +471,9 @@ def test_children_of_given_roots():
     assert json.loads(made.children.schema.metadata[b"dpgm"])["private"] is False
     sized = EXACT.complete(pa.table({"own": [0, 1, 1], "size": [0, 3, 2]}), randomness=SeededRandomness(1))
     assert np.bincount(sized.children["id"].to_numpy(), minlength=4).tolist() == [0, 0, 3, 2]
-    with pytest.raises(DataError, match="must differ"):
-        EXACT.complete(pa.table({"id": [1, 1], "own": [0, 1]}))
+    for keys in ([1, 1], [1, None], ["a", ""]):
+        with pytest.raises(DataError, match="must differ"):
+            EXACT.complete(pa.table({"id": keys, "own": [0, 1]}))
     with pytest.raises(DataError, match="row 2"):
         EXACT.complete(pa.table({"own": [0, 5]}))
 
@@ -510,6 +511,8 @@ def test_intervals_of_pairs_that_are_sampled_need_replicates():
 
 def test_refusals_of_models_and_samples():
     one = related(2, order="line")
+    with pytest.raises(StructureError, match="of a fit give its model"):
+        RelatedModel(fitted(related(3), THREE, 50, 6, Budget.zcdp(1))[0])
     structure = Structure(ROOT, [("own",)])
     with pytest.raises(StructureError, match="other columns"):
         RelatedModel(Model(structure, Tables.zeros(structure)), one)

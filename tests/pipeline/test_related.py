@@ -132,6 +132,20 @@ def test_terms_and_records_must_be_of_the_same_tables(tmp_path):
     refused(tmp_path / "c", DataError, "the terms do not state them as the source does", other)
 
 
+def test_releases_of_other_statements_do_not_go_together():
+    """One key, r and order, and another domain: the guarantee of both could name one statement only."""
+    stated = small(2, order="line")
+    other = evolve(stated, children=dpgm.Domain(list(stated.children)[:1]))
+    made = [
+        dpgm.release(
+            source(one), Structure(one.pair, [("own", "size")]), Budget.pure(1), terms=Terms(**RIGHT | {"related": one})
+        )
+        for one in (stated, other)
+    ]
+    with pytest.raises(BudgetError, match="state other columns, labels or constraints"):
+        dpgm.learn(made)
+
+
 def test_another_number_of_children_is_refused_before_reading(tmp_path):
     """A ledger of r = 3 pays for no release of r = 2, whose records are not read."""
     stated = small(2, order="line")

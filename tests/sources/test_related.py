@@ -274,6 +274,15 @@ def test_tables_that_are_not_sorted_are_refused(chunk):
                 records(source)
 
 
+def test_large_numbers_are_sorted_exactly():
+    """Whole numbers beyond 2^53, of which several are one float: a sorted table is never refused for its keys."""
+    keys = [-(2**53) - 2, -(2**53) - 1, -(2**53), 7, 2**53, 2**53 + 1, 10**16 - 1, 10**16, 2**63 - 1]
+    roots = pa.table({"id": keys, "own": ["yes"] * len(keys), "rooms": [1] * len(keys)})
+    children = pa.table({"id": keys, "line": [1] * len(keys), "age": [1] * len(keys), "sex": ["f"] * len(keys)})
+    source = RelatedSource(root=roots, children=children, related=household(), sorted=True)
+    assert records(source) == expected(household(), rows_of(roots), rows_of(children))
+
+
 def test_sorted_tables_without_rows():
     """No root, no child."""
     roots, children = sorted_tables(2)

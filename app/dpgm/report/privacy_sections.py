@@ -300,6 +300,11 @@ def _not_covered(material: Material) -> Html:
             "Rows without a key for their person: they count together as one person, and somebody hidden among them is "
             f"protected less{_without_a_key(material)}."
         )
+    if any(one.terms.related is not None for one in material.releases):
+        items.append(
+            "Rows without a key: in both tables they count together as one root, and a unit hidden among them is "
+            f"protected less{_without_a_key(material)}."
+        )
     return join([Html("<h3>What is not covered</h3>"), listing(items)])
 
 
@@ -311,9 +316,7 @@ def _without_a_key(material: Material) -> str:
     alone = all(one.tables_alone for one in material.releases)
     removed = 1 if relation is Neighbours.ADD_REMOVE else 2
     factor = change_factor(cost.kind, 2, removed, tables_alone=alone, neighbours=relation)
-    return (
-        f": a person with such rows, and others with the key, loses up to {_in_letters(grow_text(cost.kind, factor))}"
-    )
+    return f": one with such rows, and others with the key, loses up to {_in_letters(grow_text(cost.kind, factor))}"
 
 
 # --- Costs and ledger ---

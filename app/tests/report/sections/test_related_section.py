@@ -35,6 +35,13 @@ def test_what_it_means_for_a_person(parsed, neighbours, said):
     assert "at most 2 children for each key" in text and "age" in text and "total variation" in text
 
 
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_rows_without_a_key_are_told(parsed, neighbours):
+    """Those of a household that has some count with the rows of others, so that two records may change."""
+    text = parsed(make_report(model_under(neighbours))).texts["guarantee"]
+    assert "count together as one root" in text and "and others with the key, loses up to" in text
+
+
 def test_both_tables_have_their_columns(parsed):
     """Children's columns are shown as of all children, and first. and position not at all."""
     text = parsed(make_report(model_under("add-remove"))).texts["attributes"]
