@@ -22,6 +22,7 @@ from dpgm_core.domain.related import POSITION, SIZE, Related
 from dpgm_core.domain.values import EXACT_WHOLE, parse_number
 from dpgm_core.errors import DataError
 from dpgm_core.sources import as_source
+from dpgm_core.sources.arrow import ArrowSource
 from dpgm_core.sources.contract import AnySource, FileSource, KeyedSource, RawValues
 from dpgm_core.sources.encoding import as_text, encoders, key_texts
 from dpgm_core.sources.persons import (
@@ -122,9 +123,10 @@ class RelatedSource:
                 "the roots and the children are one and the same table; a root that is a child of roots has no unit "
                 "that ends, so give two tables"
             )
-        if self.sorted and all(
-            hasattr(getattr(one, "data", None), "to_arrow_reader") for one in (self.root, self.children)
-        ):
+        relations = [
+            isinstance(one, ArrowSource) and hasattr(one.data, "to_arrow_reader") for one in (self.root, self.children)
+        ]
+        if self.sorted and all(relations):
             raise DataError(
                 "sorted tables are read side by side, which relations of one DuckDB connection cannot be; leave sorted "
                 "out, or write the tables to files"

@@ -377,3 +377,16 @@ def test_as_source_leaves_it_as_it_is():
     roots, children = world(5)
     source = RelatedSource(root=roots, children=children, related=household())
     assert as_source(source) is source
+
+
+def test_sorted_relations_of_duckdb_are_refused():
+    """One connection allows one open result, and sorted tables are read side by side."""
+    connection = pytest.importorskip("duckdb").connect()
+    root, children = (connection.from_arrow(pa.table({"id": [1], name: [0]})) for name in ("own", "age"))
+    related = Related(
+        root=Domain.from_sizes({"own": 2}), children=Domain.from_sizes({"age": 3}), key="id", max_children=2
+    )
+    with pytest.raises(DataError, match="leave sorted out"):
+        RelatedSource(root=root, children=children, related=related, sorted=True)
+    source = RelatedSource(root=root, children=children, related=related)
+    assert [len(codes) for codes in next(iter(source.batches(related.pair, ["own", "size"])))] == [1, 1]
