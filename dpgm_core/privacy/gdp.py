@@ -146,7 +146,7 @@ def gdp_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
 def _no_curve(epsilon: Fraction, delta: Fraction) -> BudgetError:
     return BudgetError(
         f"(epsilon, delta) = ({decimal_text(epsilon)}, {decimal_text(delta)}) has no exact Gaussian curve: delta is "
-        "too small, or epsilon too small or too large, for noise on whole numbers; ask for zCDP (rho) instead"
+        "too small, or epsilon too small or too large, for noise on whole numbers; state mu, or ask for zCDP (rho)"
     )
 
 

@@ -185,7 +185,8 @@ def _total(releases: Sequence[NoisyTables]) -> tuple[float, float, Terms]:
 
 def total_of(releases: Sequence[NoisyTables]) -> tuple[float, float]:
     """N and its variance: the mean by inverse variance; exact where any of them states it."""
-    precisions = np.array([1 / max(one.total_variance, 1e-300) for one in releases])
+    # a power of two, by which an exact N is multiplied without rounding or overflow
+    precisions = np.array([1 / max(one.total_variance, 2.0**-900) for one in releases])
     mean = float(precisions @ np.array([one.total for one in releases]) / precisions.sum())
     return mean, float(1 / precisions.sum())
 

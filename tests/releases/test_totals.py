@@ -11,6 +11,7 @@ from attrs import evolve
 import dpgm_core as dpgm
 from dpgm.cli import main
 from dpgm_core import Budget, Domain, Sensitivity, Structure, Tables, Terms, Workload
+from dpgm_core.releases.pooling import total_of
 from dpgm_core.releases.session import session_release
 from dpgm_core.releases.steps import SessionTerms
 from dpgm_core.releases.totals import contradictions, estimate_total, false_alarm, far_from, stated_total
@@ -206,6 +207,15 @@ def test_the_estimate_is_that_of_weighted_least_squares():
     wanted = np.linalg.lstsq((tied / deviations)[:, None], sums / deviations, rcond=None)[0][0]
     found, variance = estimate_total(tables, variances)
     assert found == pytest.approx(wanted) and variance == pytest.approx(1 / ((tied / deviations) ** 2).sum())
+
+
+@pytest.mark.parametrize("total", [3.0, 1e9, 1e15])
+def test_a_public_total_is_taken_exactly(total):
+    """Of any size, alone and beside a release that estimates it."""
+    public = evolve(released(400.0), total=total, total_variance=0.0)
+    with np.errstate(over="raise", invalid="raise"):
+        assert total_of([public])[0] == total
+        assert total_of([public, released("estimated")])[0] == total
 
 
 def test_there_is_always_a_record():
