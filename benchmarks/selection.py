@@ -66,7 +66,7 @@ BARS: Mapping[tuple[str, str, str, str], Mapping[str, float]] = {
     ("parity16", "error3", "auto 4", "aim"): {"1": 0.85},
     ("parity16", "error4", "auto 4", "aim"): {"1": 0.75},
     ("health", "error3", "auto records", "auto"): {"1": 1.0, "10": 0.6},
-    ("small9", "error3", "auto records", "auto"): {"0.5": 1.0, "1": 1.0, "2": 1.0},
+    ("small9", "error3", "auto records", "auto"): {"0.5": 1.0, "2": 1.0},
     ("dense30", "error2", "auto", ""): {"1": 0.030, "10": 0.012},
     ("wide120", "lost", "auto", ""): {"1": 6 / 62},
     ("wide120", "seconds", "auto", ""): {"1": 60},
