@@ -164,13 +164,14 @@ class Method:
     selector: str | Mapping[str, Any] | None
     steps: int | None = None
     again: bool = False
-    learner: str | None = "eb-map"
+    learner: str | Mapping[str, Any] | None = "eb-map"
     order: int | None = 3
 
 
 METHODS = {
     "auto": Method("auto", learner=None, order=None),
     "auto 4": Method("auto", learner=None, order=4),
+    "auto records": Method("auto", learner={"name": "eb-map", "target": "records"}, order=None),
     "aim": Method("aim"),
     "oneshot": Method("oneshot"),
     "mst": Method("mst"),

@@ -7,6 +7,7 @@ it, for forty vectors as for one.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Generator, Sequence
 from typing import Literal, Protocol, TypeAlias
 
@@ -69,6 +70,10 @@ class Objective:
     ) -> None:
         self.moments, self.system = moments, system
         self._noisy, self._total, self._precision = noisy, total, precision
+
+    def under(self, precision: FloatArray) -> Objective:
+        """The same under a prior of another precision (p,)."""
+        return Objective(self.moments, self.system, self._noisy, self._total, precision)
 
     def minimise(self, phi: FloatArray, tolerance: float, steps: int) -> tuple[FloatArray, float]:
         """The minimiser, from `phi`, and how far it is: the length of Newton's step, posterior standard deviations.
@@ -220,13 +225,17 @@ def correct_together(
     drift: FloatArray,
     tolerance: float,
     steps: int,
+    *,
+    anyway: bool = False,
 ) -> list[tuple[FloatArray, float]]:
-    """Return each objective's `correction` from its end, or the end where the correction does not converge."""
+    """Return each objective's `correction` from its end, or the end where the correction does not converge; anyway:
+    only where it gives up."""
     corrections = [
         one.correction(phi, centre, drift, tolerance, steps) for one, (phi, _) in zip(objectives, ends, strict=True)
     ]
     corrected = _serve(objectives[0], corrections)
-    return [new if new[1] <= tolerance else end for new, end in zip(corrected, ends, strict=True)]
+    accepted = sys.float_info.max if anyway else tolerance
+    return [new if new[1] <= accepted else end for new, end in zip(corrected, ends, strict=True)]
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a value that is not a number is no descent

@@ -78,6 +78,10 @@ class EbMap:
         "nearly as accurate; auto: dense up to 1,500 parameters, 2,200 where there is little noise",
         replaces=("dense_up_to",),
     )
+    target: Literal["population", "records"] = option(
+        "population",
+        help="population: what sampling explains is no effect; records: it is, as far as noise lets it be told",
+    )
     scales: tuple[float, ...] | None = option(
         None,
         help="the prior scales of the last fit, main effects' first, as an earlier fit's tuning has them; none: the "
@@ -170,6 +174,7 @@ class EbMap:
             rounds=self.rounds,
             tolerance=self.tolerance,
             curvature=self.curvature,
+            target=self.target,
             scales=self.scales,
         )
 

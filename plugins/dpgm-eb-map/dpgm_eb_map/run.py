@@ -47,6 +47,9 @@ _LAST_STEPS = 200
 _RESUMED_ROUNDS, _RESUMED_ROUNDS_LARGE = 3, 1
 _ROUNDING_NATS = 1e-9  # nats: rounding of a model that is its prior's centre
 _MAX_REOPENINGS = 4  # at most so often cliques are open_base by force
+# For the records: what the likeliest statistics of them tell is shrunk by a prior of at least this width alone, nats,
+# which keeps cells without records finite; and the steps of that.
+_RECORDS_SCALE, _RECORDS_STEPS = 2.0, 1500
 _REFIT_TOLERANCE = 0.015  # a refit, one draw of many, ends when Newton's step is shorter than this times sqrt(p)
 
 
@@ -58,6 +61,7 @@ class Settings:
     rounds: int
     tolerance: float
     curvature: Literal["auto", "dense", "diagonal"]
+    target: Literal["population", "records"]
     scales: tuple[float, ...] | None
 
 
@@ -77,7 +81,8 @@ class Run:
         self.dense = settings.curvature == "dense" or (settings.curvature == "auto" and self.basis.size <= most)
         self.blocks = () if self.dense else blocks_of(self.basis)
         # Where noise hides how records vary, at epsilon = 0.1, the correction changes errors by .3 % either way.
-        self.corrects = bool(quiet) and not self.dense
+        self.of_records = settings.target == "records"
+        self.corrects = self.of_records or (bool(quiet) and not self.dense)
         # The length of a step over many parameters; by blocks the last digits of it are slow to come.
         self.tolerance = settings.tolerance * (1.0 if self.dense else max(1.0, math.sqrt(self.basis.size)))
         self.system: System
@@ -95,6 +100,9 @@ class Run:
             return
         self.progress("learning", 0, self.settings.rounds + 1)
         if self.settings.scales is None and is_empty(self.moments, self.release, self.scales):
+            if self.of_records:
+                self.linearise()
+                self._correct()
             self._record(0.0)
             return
         self.phi = pilot(self.moments, self.release, self.progress, cautious=not self.dense)
@@ -144,9 +152,11 @@ class Run:
             for one in releases
         ]
         tolerance = max(self.tolerance, _REFIT_TOLERANCE * math.sqrt(self.basis.size))
+        if self.of_records:
+            self.system.set_prior(precision)
         ends = minimise_together(objectives, self.phi, tolerance, _STEPS)
         if self.corrects:
-            ends = correct_together(objectives, ends, self.phi, self.drift, tolerance, _LAST_STEPS)
+            ends = self._corrected(objectives, ends, tolerance)
         return [self._potentials(phi, structure) for phi, _ in ends]
 
     def potentials(self, structure: Structure) -> Tables:
@@ -214,10 +224,19 @@ class Run:
         Scales updated after it, and a second correction, raised errors on some tables and lowered them on others.
         """
         if self.corrects and self.distance <= self.tolerance:
-            end = (self.phi, self.distance)
-            [(self.phi, self.distance)] = correct_together(
-                [self._objective()], [end], self.phi, self.drift, self.tolerance, _LAST_STEPS
-            )
+            ends = [(self.phi, self.distance)]
+            [(self.phi, self.distance)] = self._corrected([self._objective()], ends, self.tolerance)
+
+    def _corrected(
+        self, objectives: Sequence[Objective], ends: list[tuple[FloatArray, float]], tolerance: float
+    ) -> list[tuple[FloatArray, float]]:
+        steps = _LAST_STEPS
+        if self.of_records:
+            steps = _RECORDS_STEPS
+            precision = np.minimum(self.scales.precision(), self.basis.weights / _RECORDS_SCALE**2)
+            self.system.set_prior(precision)
+            objectives = [one.under(precision) for one in objectives]
+        return correct_together(objectives, ends, self.phi, self.drift, tolerance, steps, anyway=self.of_records)
 
     def _objective(self) -> Objective:
         precision = self.scales.precision()

@@ -132,6 +132,29 @@ def test_without_noise_it_is_the_maximum_likelihood_estimate():
     assert dpgm.kl_divergence(exact.model, fit.model) < 2e-5
 
 
+@pytest.mark.parametrize("curvature", ["dense", "diagonal"])
+def test_follows_the_records_or_the_population(curvature):
+    """Of independent columns and little noise: the population's fit leaves out what sampling explains, that of the
+    records is as near to the tables as noise is; where noise hides how records vary, both are the same."""
+    nothing = dpgm.Model(STRUCTURES["pairs"], Tables.zeros(STRUCTURES["pairs"]))
+
+    def deviates(noisy, target):
+        fit = learn(noisy, target=target, curvature=curvature)
+        assert fit.converged
+        apart = noisy.total * fit.model.marginals().values - noisy.tables.values
+        return fit, math.sqrt(np.mean(apart**2 / np.repeat(noisy.variances, noisy.structure.sizes)))
+
+    quiet = release(nothing, 2000, 10.0, 1, mechanism="gaussian")
+    fit, followed = deviates(quiet, "records")
+    assert followed < 1.5 < 5 < deviates(quiet, "population")[1]
+    replicates = dpgm.bootstrap(fit.model, 20, randomness=dpgm.SeededRandomness(0)).replicates
+    mean = np.mean([one.marginals().values for one in replicates], axis=0)
+    np.testing.assert_allclose(mean, fit.model.marginals().values, atol=0.01)
+    loud = release(nothing, 2000, 0.1, 1, mechanism="gaussian")
+    models = [deviates(loud, target)[0].model for target in ("records", "population")]
+    assert dpgm.kl_divergence(*models) < 0.002
+
+
 @pytest.mark.landing
 def test_beats_the_discrepancy_rule():
     """Its KL over naive MLE's under the discrepancy rule, six fixed releases: at most 1.1, in the mean below .9 where

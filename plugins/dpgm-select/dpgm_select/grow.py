@@ -528,7 +528,7 @@ class _Growing:
             pairs: list[Clique] = [clique for clique in candidates if len(clique) == 2]
             if look == 1 and len(candidates) > _MANY * len(pairs) > 0:
                 candidates = pairs
-            if not candidates:
+            if not candidates or self.left <= _SCORES:
                 return
             self.learn_measured()
             scores = score_candidates(
@@ -551,7 +551,7 @@ class _Growing:
         for look in range(1, _DEEP_LOOKS + 1):
             limits = self.options.limits()
             candidates = [clique for clique in self._candidates(limits) if len(clique) > _LOOK_ORDER]
-            if not candidates or self.score_noise(len(candidates)) > _SCORE_NOISE:
+            if not candidates or self.left <= _SCORES or self.score_noise(len(candidates)) > _SCORE_NOISE:
                 return
             self.learn_measured()
             told, total = predict_tables(self.fit, candidates), self.session.pooled().total

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from dpgm_select import grow
 from dpgm_select.common import Growth
 from dpgm_select.grow import Grow, _Worth, lasting_noise, shrink_scores
 from hypothesis import given
@@ -62,6 +63,18 @@ def test_the_whole_budget_reaches_its_steps(holdout: str) -> None:
     assert release.session is not None
     spent = dpgm.Budget.sum(step.cost for step in release.steps)
     assert release.session.budget * Fraction(999_990, 1_000_000) <= spent <= release.session.budget
+
+
+def test_looks_end_where_scores_would_cost_more_than_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the charge nothing may be asked for that the session has not got."""
+    monkeypatch.setattr(grow, "_LOOK_PART", 0.97)
+    rng = np.random.default_rng(2)
+    codes = np.cumsum(rng.integers(2, size=(1000, 6)), axis=1) % 4
+    release, selection = select(codes, [4] * 6, dpgm.Budget.zcdp("0.1"))
+    assert release.session is not None
+    looks = [row for row in selection.trace if "deviation" in row]
+    assert len(looks) == 1 and looks[0]["chosen"]
+    assert dpgm.Budget.sum(step.cost for step in release.steps) <= release.session.budget
 
 
 def test_no_two_tables_of_a_round_of_picks_share_a_pair() -> None:
