@@ -14,7 +14,7 @@ from dpgm_core._util.arrays import Array, FloatArray, IntArray
 from dpgm_core.domain.attribute import Attribute, code_dtype
 from dpgm_core.domain.constraints import Constraint, Ordered
 from dpgm_core.domain.related import FIRST, POSITION, PREVIOUS, SIZE, Related
-from dpgm_core.errors import DataError
+from dpgm_core.errors import DataError, TooLarge
 from dpgm_core.models.completion import conditional
 from dpgm_core.models.model import Model
 from dpgm_core.models.orders import Orders, orders_among
@@ -31,6 +31,8 @@ __all__ = ["Children", "find_keys"]
 _TILTED = 6
 #: All steps of a column together are this part of the log of a ratio of counts, with so many added to both.
 _TILT_STEP, _TILT_RECORDS = 0.75, 5.0
+#: Larger tables are left as they come.
+_MAX_TILT_CELLS = 2**16
 #: Position codes of the second child and of later ones.
 _SECOND, _LATER = 1, 2
 
@@ -187,7 +189,11 @@ class Children:
         """
         model, tilts = self._model.using(unmeasured="uniform"), []
         sets = [(*above, name) for above in ((), *((one,) for one in self._roots)) for name in self._names]
-        tables = model.marginals_of([clique for one in sets for clique in ((SIZE, *one), (SIZE, POSITION, *one))])
+        sets = [one for one in sets if math.prod(self._domain.shape((SIZE, *one))) <= _MAX_TILT_CELLS]
+        try:
+            tables = model.marginals_of([clique for one in sets for clique in ((SIZE, *one), (SIZE, POSITION, *one))])
+        except TooLarge:
+            return []
         for *above, name in sets:
             state = codes[SIZE][at]
             for one in above:
