@@ -188,6 +188,10 @@ class Related:
                     f"{FIRST}COLUMN, {PREVIOUS}COLUMN); rename it"
                 )
         for key in self.key:
+            if key == SIZE:
+                raise DomainError(
+                    f"key {SIZE!r} has the name of the number of children, which given roots may state; rename it"
+                )
             if key in self.root or key in self.children:
                 raise DomainError(f"key {key!r} is a column of the domain; a key is not modelled, remove it")
         if self.order is None:

@@ -183,6 +183,7 @@ WRONG = {
     "any": ({"children": labelled("x", "*")}, "column 'msp' has a label '*', which means any label; rename it"),
     "many labels": ({"children": Domain.from_sizes({"zip": 2**17 + 1})}, "more than 131,072 labels together"),
     "a modelled key": ({"key": "own"}, "key 'own' is a column of the domain; a key is not modelled, remove it"),
+    "a key named size": ({"key": ("size", "id")}, "key 'size' has the name of the number of children"),
     "a modelled child key": ({"key": ("id", "sex")}, "key 'sex' is a column of the domain"),
     "a third table": ({"key": {"root": "id", "children": "id", "visits": "id"}}, "a third table has no place here"),
     "three keys": ({"key": ("a", "b", "c")}, "a third table has no place here"),

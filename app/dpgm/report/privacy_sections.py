@@ -222,6 +222,8 @@ def _groups(terms: Terms, promised: Promised) -> Html:
             else [f"{size}", _budget_text(worth), guess_text(worth)]
         )
     whose = "" if terms.person is not None else " A person with several rows is such a group too."
+    if terms.related is not None:  # a child may be listed under several keys, which nothing can tell
+        whose = " A person with rows under several keys is such a group of roots too."
     formula = "" if promised.budget is None else f", of r units {_in_letters(grow_text(promised.budget.kind, 'r'))}"
     words = (
         "The promise is about one unit at a time. Facts that several share, as a family does, are covered less: a "

@@ -39,6 +39,7 @@ def test_what_it_means_for_a_person(parsed, neighbours, said):
 def test_rows_without_a_key_are_told(parsed, neighbours):
     """Those of a household that has some count with the rows of others, so that two records may change."""
     text = parsed(make_report(model_under(neighbours))).texts["guarantee"]
+    assert "A person with rows under several keys is such a group" in text and "with several rows" not in text
     assert "count together as one root" in text and "and others with the key, loses up to" in text
 
 
