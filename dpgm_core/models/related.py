@@ -236,8 +236,8 @@ class RelatedModel:
         question = self._question(attributes, given or {}, siblings)
         if question.far and self._far_pairs(question) is not None:
             return SAMPLED
-        found = {self.model.standing(part.clique, question.given) for part in question.parts}
-        return next((one for one in (NOT_MEASURED, BY_STRUCTURE, MEASURED) if one in found), BY_DEFINITION)
+        standings = {self.model.standing(part.clique, question.given) for part in question.parts}
+        return next((one for one in (NOT_MEASURED, BY_STRUCTURE, MEASURED) if one in standings), BY_DEFINITION)
 
     def intervals(
         self,
@@ -264,8 +264,8 @@ class RelatedModel:
                 lambda model: question.answer(RelatedModel(model, self.related)), level=level, within=(0.0, 1.0)
             )
         else:
-            found = estimate(self._pairs, functional, level=level, given=question.given)
-            parts = (found.uncorrected, found.estimate, np.diag(found.covariance))
+            values = estimate(self._pairs, functional, level=level, given=question.given)
+            parts = (values.uncorrected, values.estimate, np.diag(values.covariance))
             answer, corrected, variance = (one.reshape(question.shape) for one in parts)
             result = corrected_interval(answer, corrected, variance, np.zeros(()), level)
         standing = self.standing(attributes, given, siblings=siblings)
@@ -570,21 +570,21 @@ class _Question:
         if siblings is not None:
             # Of one and of another child: the first and this one, and the one before and this one, both ways.
             slots = [(FIRST, ""), ("", FIRST), (PREVIOUS, ""), ("", PREVIOUS)][: 4 if most > 2 else 2]
-            wanted: list[tuple[Clique, FloatArray]] = [
+            needed: list[tuple[Clique, FloatArray]] = [
                 ((one + siblings[0], other + siblings[1]), weights[1]) for one, other in slots
             ]
             shape = tuple(sizes[name] for name in siblings)
         else:
             here = (*names, *of_child)
             slots_of = [(FIRST, weights[0]), ("", weights[1])][:most]
-            wanted = [(tuple(slot + name if name in columns else name for name in here), w) for slot, w in slots_of]
+            needed = [(tuple(slot + name if name in columns else name for name in here), w) for slot, w in slots_of]
             shape = tuple(sizes[name] for name in names)
         of_children = siblings is not None or bool(of_child) or not columns.isdisjoint(names)
         if not of_children:
-            wanted = [(names, np.ones(()))]
+            needed = [(names, np.ones(()))]
         fixed = [related.children[name].label_code(value) for name, value in of_child.items()]
         parts = []
-        for axes, weight in wanted:
+        for axes, weight in needed:
             clique: Clique = axes
             if SIZE in of_root:
                 weight = np.asarray(weight[model.model.domain[SIZE].label_code(of_root[SIZE])])

@@ -272,8 +272,8 @@ class _Tilt:
         """Take a step by what was drawn."""
         size = self._expected.shape[1]
         counts = np.bincount(self._state * size + drawn[self._name], minlength=self._expected.size)
-        found = counts.reshape(self._expected.shape)
-        step = np.log((self._expected + _TILT_RECORDS) / (found + _TILT_RECORDS))
+        drawn = counts.reshape(self._expected.shape)
+        step = np.log((self._expected + _TILT_RECORDS) / (drawn + _TILT_RECORDS))
         self._logs = self._logs + self._step * np.where(self._expected.sum(axis=1, keepdims=True) > 0, step, 0.0)
 
 
@@ -293,14 +293,14 @@ def _ruled_out(
 def _orders(related: Related) -> list[Constraint]:
     """Return the orders among values of a root, its first child and another child, of which zeros say less."""
     children = related.children
-    found: list[Constraint] = [one for one in related.root.constraints if isinstance(one, Ordered)]
+    result: list[Constraint] = [one for one in related.root.constraints if isinstance(one, Ordered)]
     for one in (*children.constraints, *related.constraints):
         if isinstance(one, Ordered):
-            found.append(one)
+            result.append(one)
             if not any(column.startswith(FIRST) for column in one.columns):
                 low, high = (FIRST + name if name in children else name for name in one.columns)
-                found += [evolve(one, columns=(low, high))] if (low, high) != one.columns else []
-    return found
+                result += [evolve(one, columns=(low, high))] if (low, high) != one.columns else []
+    return result
 
 
 def find_keys(table: pa.Table, key: str) -> Any:

@@ -421,8 +421,8 @@ class _Pairs:
         made |= dict(zip(own, unpacked(self._roots, own, self._rows[part]), strict=True))
         at = (np.where(sizes > 0, starts, -1), np.where(drawn > 0, starts + drawn, -1))
         for slot, places in zip(related.slots, (*at, np.where(drawn > 1, at[1] - 1, -1)), strict=False):
-            wanted = [name for name in related.children.names if slot + name in columns]
-            made |= {slot + name: codes for name, codes in zip(wanted, self._of(wanted, places), strict=True)}
+            needed = [name for name in related.children.names if slot + name in columns]
+            made |= {slot + name: codes for name, codes in zip(needed, self._of(needed, places), strict=True)}
         return [made[name] for name in columns]
 
     def _of(self, names: Sequence[str], places: IntArray) -> Codes:
