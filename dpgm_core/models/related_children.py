@@ -272,8 +272,8 @@ class _Tilt:
         """Take a step by what was drawn."""
         size = self._expected.shape[1]
         counts = np.bincount(self._state * size + drawn[self._name], minlength=self._expected.size)
-        drawn = counts.reshape(self._expected.shape)
-        step = np.log((self._expected + _TILT_RECORDS) / (drawn + _TILT_RECORDS))
+        reached = counts.reshape(self._expected.shape)
+        step = np.log((self._expected + _TILT_RECORDS) / (reached + _TILT_RECORDS))
         self._logs = self._logs + self._step * np.where(self._expected.sum(axis=1, keepdims=True) > 0, step, 0.0)
 
 
