@@ -228,13 +228,15 @@ def _sample_two(
             check_output(file)
         progress("sampling", 0, None)
         drawn = answers.sample(count, method=method, form=form, randomness=randomness)
-        number = secrets.token_hex(8) if seed is None else f"seed {seed}"
+        rows = {"root": drawn.root.num_rows, "children": drawn.children.num_rows}
+        # With a seed by the numbers of rows too, so that tables of two samples are not taken for one.
+        number = secrets.token_hex(8) if seed is None else f"seed {seed}, {rows['root']} x {rows['children']}"
         for table, file in zip((drawn.root, drawn.children), files, strict=True):
             stated = json.loads(table.schema.metadata[b"dpgm"])
             stated |= {"sample": number, "tables": dict(zip(("root", "children"), names, strict=True))}
             stated_table = table.replace_schema_metadata({"dpgm": json.dumps(stated)})
             write_records([stated_table], file, quoted=quotes, how=dialect)
-    left_out, rows = unanswered(model), {"root": drawn.root.num_rows, "children": drawn.children.num_rows}
+    left_out = unanswered(model)
     if as_json:
         facts = stamp_of(model.releases, model.guarantee())
         named = {"files": list(map(str, files)), "sample": number, "left_out": list(left_out)}

@@ -147,6 +147,15 @@ def test_two_files_have_one_stamp(fitted, tmp_path, ran):
     assert "household with all its members" in stamps[0]["guarantee"]
 
 
+def test_tables_of_two_samples_of_one_seed_are_not_one(fitted, tmp_path, ran, refused):
+    """Where a sample was interrupted between its files, those of another size do not belong together."""
+    for name, count in (("one", 50), ("two", 60)):
+        ran("sample", fitted, "-n", count, "-o", tmp_path / name, "--seed", 3)
+    for file in (tmp_path / "two").glob("persons*"):
+        file.replace(tmp_path / "one" / file.name)
+    assert "does not hold the two tables of one dpgm sample" in refused("compare", fitted, tmp_path / "one")
+
+
 def test_keys_of_two_names(household, ran):
     """Each file has its own."""
     roots = household.parent / "households.csv"
