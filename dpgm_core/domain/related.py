@@ -22,7 +22,7 @@ SIZE, POSITION = "size", "position"
 FIRST, PREVIOUS = "first.", "previous."
 
 _POSITIONS = ("none", "second", "later")
-_MAX_CHILDREN = 10_000
+_MAX_CHILDREN = 1_000
 #: Labels of child columns, each of which stands in the structural zeros.
 _MAX_LABELS = 2**17
 #: Combinations of labels that one copy of a constraint lists.

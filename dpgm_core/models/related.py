@@ -60,8 +60,8 @@ __all__ = ["SAMPLED", "RelatedModel", "RelatedTables"]
 
 #: Standing of pairs of siblings of which some were counted in sampled roots.
 SAMPLED = "sampled"
-#: Roots that are sampled for these, always the same ones.
-_SAMPLED_ROOTS = 100_000
+#: Roots that are sampled for these, always the same ones, and about how many children at most.
+_SAMPLED_ROOTS, _SAMPLED_CHILDREN = 100_000, 1_000_000
 #: Cells of the table of a question, and numbers of its influence functions, up to which intervals are by formula.
 _MAX_CELLS, _MAX_NUMBERS = 2**20, 2**25
 
@@ -204,7 +204,7 @@ class RelatedModel:
         Notes
         -----
         The answer is in closed form. Of roots with four children and more, pairs of siblings that are not the first
-        child or next to each other are counted in 100,000 sampled roots: `standing` is then "sampled".
+        child or next to each other are counted in at most 100,000 sampled roots: `standing` is then "sampled".
         """
         question = self._question(attributes, given or {}, siblings)
         if not question.of_children:
@@ -482,7 +482,8 @@ class RelatedModel:
     def _sampled(self) -> tuple[Mapping[str, Array], IntArray, Mapping[str, Array]]:
         """Codes of sampled roots, and of their children: the root of each, ascending, and its columns."""
         generator = SeededRandomness(0).generator()
-        codes = self._draw(_SAMPLED_ROOTS, "rounded", generator)
+        roots = min(_SAMPLED_ROOTS, math.ceil(_SAMPLED_CHILDREN / max(self.mean_size, 1.0)))
+        codes = self._draw(roots, "rounded", generator)
         keys, _, columns, _ = self._drawing("labels", generator, even=True).draw(codes, {})
         return codes, keys, columns
 

@@ -168,7 +168,7 @@ WRONG = {
     "no r": ({"max_children": None},
              "max_children is missing: the number of children counted for each root must be known without the "
              "records; give it"),
-    "r of 0": ({"max_children": 0}, "max_children must be a whole number from 1 to 10,000, got 0"),
+    "r of 0": ({"max_children": 0}, "max_children must be a whole number from 1 to 1,000, got 0"),
     "r true": ({"max_children": True}, "max_children must be a whole number"),
     "r in words": ({"max_children": "auto"}, "max_children must be a whole number"),
     "a column twice": ({"children": Domain.from_sizes({"own": 2})},

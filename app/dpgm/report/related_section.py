@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from dpgm.report.inputs import Material
@@ -16,8 +18,8 @@ from dpgm_core.privacy.sensitivity import Neighbours
 
 __all__ = ["related_section"]
 
-#: Roots of the sample that answers are compared with, always the same ones.
-_ROOTS = 20_000
+#: Roots of the sample that answers are compared with, always the same ones, and about how many children at most.
+_ROOTS, _CHILDREN = 20_000, 200_000
 
 
 @section("related", "Two related tables")
@@ -63,7 +65,8 @@ def _samples(answers: RelatedModel) -> list[Html]:
     columns = [one.name for one in answers.domain if one.name in answers.related.children]
     if not columns:
         return []
-    drawn = answers.sample(_ROOTS, form="labels", randomness=SeededRandomness(0)).children
+    roots = min(_ROOTS, math.ceil(_CHILDREN / max(answers.mean_size, 1.0)))
+    drawn = answers.sample(roots, form="labels", randomness=SeededRandomness(0)).children
     if not drawn.num_rows:
         return []
     rows = []
@@ -76,7 +79,7 @@ def _samples(answers: RelatedModel) -> list[Html]:
     worst = max(rows, key=lambda row: row[1])
     words = (
         "Answers are computed and samples drawn, child after child, so samples need not follow answers exactly. Of "
-        f"{_ROOTS:,} sampled roots the column of children that is furthest from its answer is {cut(worst[0])}, by "
+        f"{roots:,} sampled roots the column of children that is furthest from its answer is {cut(worst[0])}, by "
         f"{worst[1]:.4f} in total variation."
     )
     table = [[cut(column), f"{distance:.4f}"] for column, distance in rows]

@@ -105,7 +105,7 @@ def test_plan_says_how_many_passes_an_engine_will_take(spec, dpgm_command, monke
     """Of records that are summed where they are: of named cliques and of a selector, in text and JSON; nothing is
     asked of the source."""
     source = Partitioned(table=None)
-    monkeypatch.setattr("dpgm_core.pipeline.run.as_source", lambda data: source)
+    monkeypatch.setattr("dpgm_core.sources.related.as_source", lambda data: source)
     for more, words in (((), "in one pass"), (("--set", "structure={select='mst'}"), "before anything is charged")):
         told = dpgm_command("plan", spec, *more)
         assert "source Partitioned sums where its rows are:" in told[2] and words in told[2], told

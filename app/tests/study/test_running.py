@@ -6,8 +6,8 @@ from attrs import evolve
 
 from dpgm.study import Study, generated_truth, run
 from dpgm_core import Budget, Domain, TooLarge
-from dpgm_core.pipeline import run as pipeline
 from dpgm_core.privacy.ledger import Ledger
+from dpgm_core.sources import related as sources
 
 
 def test_no_source_no_ledger_and_no_file(one, monkeypatch, tmp_path):
@@ -22,8 +22,8 @@ def test_no_source_no_ledger_and_no_file(one, monkeypatch, tmp_path):
     def never(*args, **kwargs):
         raise AssertionError("a study came near a ledger")
 
-    as_source = pipeline.as_source
-    monkeypatch.setattr(pipeline, "as_source", spy)
+    as_source = sources.as_source
+    monkeypatch.setattr(sources, "as_source", spy)
     for name in ("__init__", "open", "create"):
         monkeypatch.setattr(Ledger, name, never)
     monkeypatch.chdir(tmp_path)
