@@ -84,6 +84,8 @@ def work(task: Task, asked: Namespace) -> Any:
     count = SMOKE_COUNT if asked.extent == "smoke" else COUNT
     if task.method in PEERS:
         return _dpsynth(records(task.cell, task.trial, count, asked.data), task.trial, task.method, asked.limit)
+    from benchmarks.related import measure  # by its module, which is __main__ here, and another one in a worker
+
     return alone(measure, task.cell, task.trial, task.method, count, asked.data)
 
 
