@@ -179,8 +179,8 @@ _MAX_EXPONENT = 650.0
 _WIDE, _MAX_CONVOLVED_REACH = 1 << 30, 1 << 12
 # A variance from which on the discrete Gaussian's sums and the continuous one's integrals are equal in doubles.
 _SMOOTH_VARIANCE = 8.0
-# Shifts that are compared, and how much is convolved for them: less than a tenth of a second.
-_MAX_SHIFTS, _MAX_SHIFTED_WORK = 32, 1 << 21
+# Shifts that are compared, cells that they move, and how much is convolved: less than a tenth of a second.
+_MAX_SHIFTS, _MAX_SHIFTED_CELLS, _MAX_SHIFTED_WORK = 32, 64, 1 << 21
 # Cells for which k-th powers keep ten digits.
 _MAX_CELLS = 10**6
 
@@ -287,6 +287,8 @@ def worst_shift_delta(variance: Fraction, sensitivity: Sensitivity, epsilon: Fra
     >>> worst_shift_delta(Fraction(16), three, Fraction("3.5367")) < 1e-6
     False
     """
+    if moved_cells(sensitivity) > _MAX_SHIFTED_CELLS:
+        return 1.0
     shifts = list(islice(_widest_shifts(sensitivity), _MAX_SHIFTS + 1))
     sigma2, square = float(variance), max(sensitivity.l2_squared, 1)
     reach = _reach(float(epsilon * variance) - square / 2, square * sigma2, sensitivity.l1)

@@ -395,6 +395,7 @@ def answers(model):
     return [np.concatenate(one) for one in zip(*parts, strict=True)]
 
 
+@pytest.mark.landing
 def test_noise_is_that_of_every_count_also_of_those_that_split_merged_codes():
     """Claim: at counts without noise the variance of an answer is the sum over all counts of the released tables of
     their noise variance by the square of the answer's derivative; what moves the split of a block is among them."""

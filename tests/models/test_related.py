@@ -150,6 +150,7 @@ def test_pairs_of_siblings_are_those_of_an_enumeration(pair):
     assert EXACT.standing(siblings=pair) == "by definition"
 
 
+@pytest.mark.landing
 def test_pairs_further_apart_are_sampled_and_say_so():
     """With four children the second and the fourth are in no pair."""
     roots = world(4, seed=3)
@@ -199,6 +200,7 @@ def whole(drawn):
     return list(zip(map(int, drawn.root["own"].to_pylist()), map(tuple, children), strict=True))
 
 
+@pytest.mark.landing
 def test_rounded_children_have_the_tables_of_the_model():
     """Conditionals that do not fit together lead away from the tables they were learned with; a few steps lead back."""
     model = random_model(related(4, order="line"), 11)
@@ -315,6 +317,7 @@ def test_a_model_file_and_a_release_remember_both_tables(tmp_path):
         RelatedModel(flat)
 
 
+@pytest.mark.landing
 def test_a_release_with_next_to_no_noise_gives_the_tables_of_the_records():
     """Learned, then sampled: cross tables and siblings of the records return."""
     run, every = fitted(
@@ -500,6 +503,7 @@ def test_what_is_no_question_is_refused(question, message):
         EXACT.marginal(**question)
 
 
+@pytest.mark.landing
 def test_intervals_of_pairs_that_are_sampled_need_replicates():
     """Of four children some pairs are in no table; the other questions have their formula."""
     run, _ = fitted(related(4, order="line"), world(4), 400, 6, Budget.approx(5, 1e-6))

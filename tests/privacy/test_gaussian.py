@@ -145,9 +145,11 @@ def test_the_worst_of_few_shifts_is_exact(admissible, variance):
 
 
 def test_many_shifts_and_wide_noise_are_left_to_the_other_bounds():
-    """Neither takes long: 27 rows in 27 cells, and a sigma of 1000."""
+    """Neither takes long: 27 rows in 27 cells, 100,000 cells, and a sigma of 1000."""
     many = Sensitivity(l0=27, l1=27, l2_squared=243, linf=9)
     assert worst_shift_delta(Fraction(4), many, Fraction(1)) == 1
+    wide = Sensitivity(l0=10**5, l1=2 * 10**5, l2_squared=4 * 10**5, linf=2)
+    assert worst_shift_delta(Fraction(4), wide, Fraction(1)) == 1
     assert worst_shift_delta(Fraction(10**6), Sensitivity(l0=1, l1=3, l2_squared=9, linf=3), Fraction(1, 100)) == 1
 
 
