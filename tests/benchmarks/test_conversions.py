@@ -53,7 +53,7 @@ def test_the_smallest_run(tmp_path):
 
 
 def test_the_store_keeps_the_bar():
-    """Of every cell: never below the curve; at most 1e-4 above it, but for rho, which covers more than Gaussian noise."""
+    """Of every cell: never below the curve; at most 1e-4 above it, but for rho, which covers all noise."""
     assert STORED.keys() == CELLS.keys()
     for cell, each in STORED.items():
         assert all(one[1] >= 0 for one in each)
