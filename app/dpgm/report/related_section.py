@@ -55,7 +55,7 @@ def _one_child(material: Material, related: Related) -> list[Html]:
         return [paragraph(most, words, ": ", amounts(cost), ".")]
     words = (
         "For one child alone, such as a person whose entry in a household changes, the loss is at most that of an "
-        "exchange of the household, twice the epsilon: "
+        "exchange of the household: "
     )
     return [paragraph(most, words, amounts(exchange), ".")]
 

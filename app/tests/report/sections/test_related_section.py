@@ -24,7 +24,7 @@ def model_under(neighbours: str) -> dpgm.Model:
 @pytest.mark.parametrize(
     ("neighbours", "said"),
     [
-        ("add-remove", "at most that of an exchange of the household, twice the epsilon: ε = 6"),
+        ("add-remove", "at most that of an exchange of the household: ε = 6"),
         ("replace-one", "the loss is the same: ε = 3"),
     ],
 )
