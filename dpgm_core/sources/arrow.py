@@ -27,6 +27,7 @@ __all__ = [
     "ArrowSource",
     "checked_arrow_types",
     "coder",
+    "is_relation",
     "is_text",
     "keyed",
     "objects",
@@ -37,6 +38,8 @@ __all__ = [
 
 _PATH = {"help": "the file, or a URL"}
 
+#: What makes a reader of a relation of DuckDB; the second one before 1.4, deprecated since.
+_READERS = ("to_arrow_reader", "fetch_arrow_reader")
 #: A schema, and the raw batches of the columns that are read.
 _Opened: TypeAlias = tuple[Any, Iterator[RawBatch]]
 
@@ -172,9 +175,19 @@ def _without_rows(data: Any) -> Callable[[], Any] | None:
     """
     if hasattr(data, "iloc"):
         return lambda: data.iloc[:0]
-    if hasattr(data, "to_arrow_reader"):
-        return lambda: data.limit(0).to_arrow_reader(BATCH_ROWS).read_all()
+    if is_relation(data):
+        return lambda: _rows_of(data.limit(0)).read_all()
     return None
+
+
+def is_relation(data: object) -> bool:
+    """Whether it is a relation of DuckDB."""
+    return any(hasattr(data, name) for name in _READERS)
+
+
+def _rows_of(relation: Any) -> Any:
+    """A reader that streams, where a relation's __arrow_c_stream__ may collect first."""
+    return next(getattr(relation, name) for name in _READERS if hasattr(relation, name))(BATCH_ROWS)
 
 
 def _stream(data: Any, columns: Sequence[str], where: str) -> Any:
@@ -187,8 +200,8 @@ def _stream(data: Any, columns: Sequence[str], where: str) -> Any:
         if any(getattr(kind, "kind", "") == "O" for kind in data.dtypes):
             # Not to be left to Arrow, which would infer one type from all values of such a column.
             data = pa.table({str(name): series(data[name]) for name in data.columns})
-    if hasattr(data, "to_arrow_reader"):
-        return data.to_arrow_reader(BATCH_ROWS)  # DuckDB: streams, where its __arrow_c_stream__ may collect first
+    if is_relation(data):
+        return _rows_of(data)
     return pa.RecordBatchReader.from_stream(data)
 
 
