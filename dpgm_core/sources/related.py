@@ -22,7 +22,7 @@ from dpgm_core.domain.related import POSITION, SIZE, Related
 from dpgm_core.domain.values import EXACT_WHOLE, parse_number
 from dpgm_core.errors import DataError
 from dpgm_core.sources import as_source
-from dpgm_core.sources.arrow import ArrowSource
+from dpgm_core.sources.arrow import ArrowSource, is_relation
 from dpgm_core.sources.contract import AnySource, FileSource, KeyedSource, RawValues
 from dpgm_core.sources.encoding import as_text, encoders, key_texts
 from dpgm_core.sources.persons import (
@@ -123,10 +123,8 @@ class RelatedSource:
                 "the roots and the children are one and the same table; a root that is a child of roots has no unit "
                 "that ends, so give two tables"
             )
-        relations = [
-            isinstance(one, ArrowSource) and hasattr(one.data, "to_arrow_reader") for one in (self.root, self.children)
-        ]
-        if self.sorted and all(relations):
+        both = (self.root, self.children)
+        if self.sorted and all(isinstance(one, ArrowSource) and is_relation(one.data) for one in both):
             raise DataError(
                 "sorted tables are read side by side, which relations of one DuckDB connection cannot be; leave sorted "
                 "out, or write the tables to files"
