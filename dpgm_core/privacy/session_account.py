@@ -183,13 +183,13 @@ class SessionSpending:
 
         reserved: rho that is not for this step.
         """
-        remaining = 2 * reserved
+        reserved_mu_squared = 2 * reserved
         if noise:
-            self.pay_noise(noise, reserved=remaining)
+            self.pay_noise(noise, reserved=reserved_mu_squared)
         elif choices:
-            self.pay_choices(choices, cost.rho / choices, reserved=remaining)
+            self.pay_choices(choices, cost.rho / choices, reserved=reserved_mu_squared)
         else:
-            self.pay_descent(cost.rho, reserved=remaining)
+            self.pay_descent(cost.rho, reserved=reserved_mu_squared)
 
     def pay_noise(self, calibrations: Iterable[Calibration], *, reserved: Fraction = Fraction(0)) -> None:
         """Pay for Gaussian noise. reserved: mu^2 that is not for this step.

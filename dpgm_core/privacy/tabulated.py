@@ -416,13 +416,13 @@ def _tabulate(family: Callable[[FloatArray, float], FloatArray], scale: float) -
             end = length
         length = min(4 * length, MAX_WEIGHTS)
     weights = tuple(int(one) for one in np.exp(logs[:end]) * 2.0**_PEAK_BITS)
-    remaining = np.log(weights)
-    slopes = np.diff(remaining)
+    log_weights = np.log(weights)
+    slopes = np.diff(log_weights)
     if end == 1 or (slopes[0] <= 0 and (np.diff(slopes) <= _CONCAVE_ROOM).all()):
         ratio = Fraction(weights[-1], weights[-2]) if end > 1 else Fraction(math.exp(max(logs[1] - logs[0], -40.0)))
     else:
         shifts = range(1, min(_MAX_SHIFT, end - 1) + 1)
-        steepest = min(float((remaining[:-shift] - remaining[shift:]).max()) / shift for shift in shifts)
+        steepest = min(float((log_weights[:-shift] - log_weights[shift:]).max()) / shift for shift in shifts)
         ratio = Fraction(math.exp(-steepest))
     grid = 1 << _PEAK_BITS
     return NoiseDistribution(weights=weights, tail=Fraction(max(1, min(ratio * grid // 1, grid - 2**21)), grid))
