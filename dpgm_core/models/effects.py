@@ -373,15 +373,18 @@ def effects_of(
     ------
     TooLarge
     """
-    tables = chain.from_iterable(_tables_of(one, attributes, shape, merges or {}) for one in releases)
+    tables = chain.from_iterable(tables_of(one, attributes, shape, merges or {}) for one in releases)
     total = min((counted(one) for one in releases), key=lambda one: one[1])
     return combine_tables(attributes, shape, tables, total)
 
 
-def _tables_of(
+def tables_of(
     release: NoisyTables, attributes: Clique, shape: Sequence[int], merges: Mapping[str, IntArray]
 ) -> Iterator[Measured]:
-    """Yield each measured table as it was drawn, with codes of these attributes summed by block."""
+    """Yield each measured table of some of these attributes as it was drawn, with their codes summed by block.
+
+    What a table is, and the parameters, are those of `combine_tables` and `effects_of`.
+    """
     steps = [one for one in release.steps if isinstance(one, NoisyTables)] if release.steps else [release]
     sizes = dict(zip(attributes, shape, strict=True))
     for one in steps:

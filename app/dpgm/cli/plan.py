@@ -25,10 +25,14 @@ from dpgm.cli.common import (
 from dpgm_core.errors import BudgetError, DpgmError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dpgm.spec import Spec
+    from dpgm_core.domain.domain import Domain
     from dpgm_core.learning.selector import SelectionPlan
     from dpgm_core.pipeline.planning import Plan
     from dpgm_core.privacy.budget import Budget
+    from dpgm_core.structure.graphs import Clique
 
 __all__ = ["plan"]
 
@@ -53,10 +57,10 @@ def plan(spec: Path, settings: tuple[str, ...], as_json: bool, records: float | 
     if chosen is not None:
         _print_selection(spec, run, chosen, records, as_json)
     if planned is not None:
-        _print_release(spec, run, planned, as_json)
+        _print_release(spec, run, planned, records, as_json)
 
 
-def _print_release(spec: Path, run: Spec, planned: Plan, as_json: bool) -> None:
+def _print_release(spec: Path, run: Spec, planned: Plan, records: float | None, as_json: bool) -> None:
     """Print what a release of named tables would cost and measure."""
     from dpgm_core.privacy.terms import flaws
 
@@ -70,7 +74,7 @@ def _print_release(spec: Path, run: Spec, planned: Plan, as_json: bool) -> None:
         return
     stamp(spec, (*flaws(unsafe=[planned.unsafe], private=private), *filter(None, [planned.condition])))
     _print_plan(run, planned)
-    _print_tables(planned)
+    _print_tables(run, planned, records)
 
 
 def _decimals_note(run: Spec) -> list[str]:
@@ -129,8 +133,11 @@ def _print_related(run: Spec) -> None:
         print_out(f"two related tables: each root is one record, with {related.describe()}")
 
 
-def _print_tables(planned: Plan) -> None:
+def _print_tables(run: Spec, planned: Plan, records: float | None) -> None:
     """Print the noise of each table, and what is not measured."""
+    if run.terms.related is None and planned.terms.contributions is None and not planned.contrasts:
+        tables = [(table.clique, table.noise**2) for table in planned.tables if len(table.clique)]
+        _print_errors(run.domain, tables, records)
     print_out()
     what = "records" if planned.terms.contributions is None else "persons"
     by_row = any(table.records_per_row is not None for table in planned.tables)
@@ -156,6 +163,14 @@ def _print_tables(planned: Plan) -> None:
         print_out(unmeasured_note(planned.unmeasured))
     if all(table.relative is None for table in planned.tables):
         print_err("for the error of a probability give a publicly known number of records: --records N")
+
+
+def _print_errors(domain: Domain, tables: Iterable[tuple[Clique, float]], records: float | None) -> None:
+    """Print how exact shares will be. tables: cliques, and the variance of the noise in a cell."""
+    from dpgm_core.models.findings import expected_errors, say_errors
+
+    if records is not None:
+        print_out(f"forecast: {say_errors(*expected_errors(domain, tables, records))}, if labels are as frequent")
 
 
 def _count(records: float) -> str:
@@ -222,6 +237,9 @@ def _print_selection(spec: Path, run: Spec, planned: SelectionPlan, records: flo
     but = f" but for what is found of {', '.join(undetermined)}" if undetermined else ""
     print_out(f"public: the domain{but}, the workload and every setting; the structure is chosen within the budget")
     print_out(f"one-way tables: noise of standard deviation {planned.deviation:.4g} records per cell")
+    if run.terms.related is None:
+        names = [(name,) for name in workload.domain.names if name not in unmeasured]
+        _print_errors(workload.domain, [(name, planned.deviation**2) for name in names], records)
     if planned.detectable is not None:
         share = "" if records is None else f", a total variation of {planned.detectable / records / 2:.2g}"
         print_out(

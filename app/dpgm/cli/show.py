@@ -56,6 +56,7 @@ _MAX_NAMES_SHOWN = 20
 
 def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any, remarks: Sequence[str] = ()) -> dict[str, Any]:
     """A fit as plain values, for `--json`. saved: the files of its releases. remarks: those of its spec."""
+    from dpgm_core.models.findings import measure_findings
     from dpgm_core.releases.session import labels_facts, session_facts, stamp_of
 
     surest, cost, chosen = _most_precise(done), _cost_of(done), session_facts(done.model.releases)
@@ -73,6 +74,7 @@ def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any, remarks: Se
         "unmeasured": list(done.model.unmeasured),
         "misfit": _misfit(done.model),
         "structure_error": _structure_error(done.model),
+        "findings": None if (findings := measure_findings(done.model)) is None else findings.to_dict(),
         "structure": [list(clique) for clique in done.model.observed.cliques],
         **(
             {"selector": _selector(done.model), "rounds": _selection_record(done.model).get("trace", [])}
@@ -228,8 +230,21 @@ def print_fit(
     wide = _wide_bins_note(done.model)
     if wide is not None:
         print_err(f"dpgm: {wide}")
+    _print_findings(done.model)
     print_out()
     print_out(done.model.guarantee())
+
+
+def _print_findings(model: Model) -> None:
+    """Print what the releases tell apart from noise, and how exact shares are."""
+    from dpgm_core.models.findings import measure_findings
+
+    findings = measure_findings(model)
+    if findings is not None:
+        print_out()
+        print_out(f"verdict: {findings.colour}, {findings.verdict}")
+        for sentence in findings.sentences():
+            print_out(f"         {sentence}")
 
 
 def print_chosen(

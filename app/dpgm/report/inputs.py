@@ -10,6 +10,7 @@ from attrs import frozen
 from dpgm.related import answering
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.errors import InferenceError, TooLarge
+from dpgm_core.models.findings import Findings, measure_findings
 from dpgm_core.models.model import Model
 from dpgm_core.models.related import RelatedModel
 from dpgm_core.privacy.budget import Budget
@@ -140,6 +141,11 @@ class Material:
         if self.model.related is not None:
             return "roots"
         return "records" if self.surest is None or self.surest.contributions is None else "persons"
+
+    @cached_property
+    def findings(self) -> Findings | None:
+        """What the releases tell apart from noise; None where no table tells a column by itself."""
+        return measure_findings(self.model)
 
     @cached_property
     def shares(self) -> Mapping[str, Shares] | None:

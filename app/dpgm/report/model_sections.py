@@ -13,6 +13,7 @@ from dpgm_core.domain.attribute import Attribute
 from dpgm_core.errors import DpgmError, InferenceError, TooLarge
 from dpgm_core.learning.learner_run import goodness_of_fit
 from dpgm_core.models.dependence import Dependence, measure_dependence
+from dpgm_core.models.findings import Findings
 from dpgm_core.releases.session import merges_of, sessions_of
 
 __all__ = ["attributes_section", "fit_section", "graph_section", "pairs_section"]
@@ -144,10 +145,16 @@ def pairs_section(material: Material) -> list[object]:
             " So are pairs whose table took rare labels together (What was chosen privately): how these differ among "
             "each other no table tells."
         )
-    return [paragraph(words), picture, _dependence_table(dependence)]
+    if material.findings is not None:
+        words += (
+            " A measured pair is found if noise and sampling do not explain its dependence: of all that are found at "
+            "most 1 in 100 is expected to be neither."
+        )
+    return [paragraph(words), picture, _dependence_table(dependence, material.findings)]
 
 
-def _dependence_table(dependence: Dependence) -> Html:
+def _dependence_table(dependence: Dependence, findings: Findings | None) -> Html:
+    told = {} if findings is None else {frozenset(one.names): one.found for one in findings.pairs}
     order = np.argsort(-dependence.cramers_v, kind="stable")[:_MAX_PAIRS_LISTED]
     sure = dependence.low is not None and dependence.high is not None
     header = ["pair", "Cramér's V", "mutual information (nats)", *(["from", "to"] if sure else []), "rests on"]
@@ -156,7 +163,9 @@ def _dependence_table(dependence: Dependence) -> Html:
         numbers = [f"{dependence.cramers_v[at]:.3f}", _nats(dependence.mutual_information[at])]
         if dependence.low is not None and dependence.high is not None:
             numbers += [_nats(dependence.low[at]), _nats(dependence.high[at])]
-        rows.append([" × ".join(map(cut, dependence.pairs[at])), *numbers, dependence.standing[at]])
+        found = told.get(frozenset(dependence.pairs[at]))
+        standing = dependence.standing[at] + ("" if found is None else ", found" if found else ", not found")
+        rows.append([" × ".join(map(cut, dependence.pairs[at])), *numbers, standing])
     level = (
         ""
         if dependence.level is None or not sure

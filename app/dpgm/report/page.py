@@ -19,9 +19,11 @@ from dpgm.report.parts import (
     cut,
     guess_text,
     join,
+    listing,
     name,
     number,
     odds_text,
+    paragraph,
     several,
     stamp,
 )
@@ -106,7 +108,18 @@ def opening(material: Material) -> Html:
     marks = [stamp(flaw) for flaw in material.flaws]
     marks += [stamp(condition, condition=True) for condition in material.conditions]
     figures = [tag("div", tag("dt", what), tag("dd", value)) for value, what in _figures(material)]
-    return join([tag("p", _sentence(material), class_="lead"), *marks, tag("dl", *figures, class_="figures")])
+    lead = [tag("p", _sentence(material), class_="lead"), *marks, _verdict(material)]
+    return join([*lead, tag("dl", *figures, class_="figures")])
+
+
+def _verdict(material: Material) -> Html:
+    """Return what was found, in the colour of the verdict."""
+    findings = material.findings
+    if findings is None:
+        return Html("")
+    first = paragraph(tag("strong", f"{findings.verdict[0].upper()}{findings.verdict[1:]}."))
+    found = listing(f"{cut(one[0].upper() + one[1:], 2000)}." for one in findings.sentences())
+    return tag("div", first, found, class_=f"verdict {findings.colour}")
 
 
 def _sentence(material: Material) -> Html:

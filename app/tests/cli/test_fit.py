@@ -381,3 +381,13 @@ def test_a_release_that_cannot_be_written_is_said_to_be_elsewhere(spec, dpgm_com
         assert f"dpgm learn {kept}" in err
         code, _, err = dpgm_command(command, spec, "--set", "ledger.path=visits.ledger")
         assert code == 2 and str(kept) in err and "--again" in err
+
+
+def test_a_fit_ends_with_what_it_found(spec, ran, facts):
+    """The verdict is said before the guarantee and stands in the JSON; much noise is told as such."""
+    out, _ = ran("fit", spec, "--set", "budget.epsilon=2")
+    assert out.index("share of records") < out.index("verdict: ") < out.index("Differential privacy")
+    findings = facts("fit", spec, "--set", "budget.epsilon=0.001")["findings"]
+    assert findings["verdict"] == "red"
+    assert not any(one["found"] for one in (*findings["columns"], *findings["pairs"]))
+    assert [one["names"] for one in findings["columns"]] == [["sex"], ["age"]]

@@ -16,7 +16,9 @@ def test_plan_needs_no_data_and_writes_nothing(spec, ran, facts):
     """The data file may be absent; text and JSON agree."""
     (spec.parent / "visits.csv").unlink()
     before = files(spec.parent)
+    assert "forecast" not in ran("plan", spec)[0]
     out, _ = ran("plan", spec, "--records", "1000")
+    assert "forecast: in 9 of 10 cases shares of columns are right to about" in out
     assert "noise scale 1 records" in out
     assert facts("plan", spec, "--records", "1000")["scale"] == 1.0
     assert files(spec.parent) == before

@@ -2,6 +2,7 @@
 
 import dpgm_core as dpgm
 from dpgm.report import make_report
+from dpgm_core.models.findings import measure_findings
 
 
 def test_a_seed_promises_nothing(codes, parsed, model):
@@ -54,3 +55,13 @@ def test_mu_is_told_by_what_it_implies(codes, model, parsed, tmp_path):
     text = " ".join(seen.texts.values())
     assert "whose mean is μ = 0.3 standard deviations away" in text and "of r units r μ" in text.replace("rμ", "r μ")
     assert "squares of μ, under an exact Gaussian account" in text and "What the μ implies" in text
+
+
+def test_usefulness_comes_before_privacy(model):
+    """The verdict stands above the numbers, in its colour; a model without tables has none."""
+    page = make_report(model)
+    assert page.index('class="verdict') < page.index('class="figures"')
+    colour = measure_findings(model).colour
+    assert f'class="verdict {colour}"' in page
+    structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2}), [("a",)])
+    assert 'class="verdict' not in make_report(dpgm.Model(structure, dpgm.Tables.zeros(structure)))

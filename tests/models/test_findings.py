@@ -1,0 +1,183 @@
+"""What releases find beyond noise, against closed forms and generated tables."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from attrs import evolve
+from scipy.special import ndtri
+from scipy.stats import binom, chi2_contingency, chisquare
+
+from dpgm_core import Budget, Domain, Model, SeededRandomness, Structure, Tables, fit, release
+from dpgm_core.models.corrections import effects_of_each
+from dpgm_core.models.effects import combine_tables, tables_of
+from dpgm_core.models.findings import Finding, _effects_of_pairs, _find, _Score, measure_findings
+from dpgm_core.releases.totals import counted
+
+#: Random draws here have fixed seeds; each statistical claim states its false-alarm probability.
+FALSE_ALARM = 1e-6
+TABLES = 60
+
+
+def model_of(codes, cliques, budget, seed=0, **facts):
+    """A model that carries a release of these cliques, without learning."""
+    sizes = {name: int(size) for name, size in facts.pop("sizes").items()}
+    structure = Structure(Domain.from_sizes(sizes), cliques)
+    noise = "laplace" if budget.kind == "pure" else "gaussian"
+    made = release(
+        codes, structure, budget, mechanism=noise, neighbours="add-remove", randomness=SeededRandomness(seed), **facts
+    )
+    return Model(structure, Tables.zeros(structure), releases=[made])
+
+
+def generated(seed, records, share=0.0):
+    """Codes of five columns, the last two of which depend on the ones before in a share of the records."""
+    rng, sizes = np.random.default_rng(seed), (2, 3, 4, 2, 8)
+    codes = np.stack([rng.choice(size, records, p=rng.dirichlet(np.ones(size))) for size in sizes], axis=1)
+    for child, parent in ((3, 0), (4, 1)):
+        same = rng.random(records) < share
+        codes[same, child] = codes[same, parent]
+    return codes, {f"x{at}": size for at, size in enumerate(sizes)}
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 4)])
+def test_without_noise_it_is_pearsons_test(shape):
+    """Of a table that noise leaves alone, Q is Pearson's chi-square, and its chance that of the textbook."""
+    counts = np.random.default_rng(3).multinomial(5000, np.full(math.prod(shape), 1 / math.prod(shape)))
+    counts = counts.reshape(shape).astype(float)
+    effects = combine_tables(("a", "b"), shape, [(("a", "b"), counts, 1e-9, True)], (counts.sum(), 0.0))
+    score = _Score.of(effects)
+    right = chi2_contingency(counts, correction=False)
+    assert np.sum(score.z**2 / score.variance) == pytest.approx(right.statistic, rel=1e-6)
+    assert score.chance(False) == pytest.approx(right.pvalue, rel=1e-6)
+
+
+def test_a_column_without_noise_is_held_against_even_shares():
+    counts = np.array([1020.0, 980.0, 1050.0, 950.0])
+    effects = combine_tables(("a",), (4,), [(("a",), counts, 1e-9, True)], (counts.sum(), 0.0))
+    assert _Score.of(effects).chance(False) == pytest.approx(chisquare(counts).pvalue, rel=1e-6)
+
+
+def test_the_variance_of_the_sums_is_that_of_drawn_tables():
+    """Independent codes and noise drawn again and again: each sum has the variance that the formula states."""
+    rng, shape = np.random.default_rng(5), (2, 3)
+    shares = np.outer([0.3, 0.7], [0.5, 0.3, 0.2])
+    squares, stated = [], []
+    for _ in range(4000):
+        counts = rng.multinomial(2000, shares.reshape(-1)).reshape(shape) + rng.normal(scale=12.0, size=shape)
+        one = combine_tables(("a", "b"), shape, [(("a", "b"), counts, 144.0, True)], (2000.0, 0.0))
+        score = _Score.of(one)
+        squares.append(np.sum(score.z**2 / score.variance))
+        stated.append(score.z.size)
+    # the mean of 4,000 sums of two squared deviates has a standard error of .032; five of them are false-alarm 6e-7
+    assert np.mean(squares) == pytest.approx(np.mean(stated), abs=0.16)
+
+
+@pytest.mark.parametrize("budget", [Budget.pure("0.3"), Budget.approx("0.3", "1e-6"), Budget.pure(5)], ids=str)
+def test_chances_of_independent_pairs_are_not_too_small(budget):
+    """Of 600 pairs that are independent at most as many have a chance below c as c says, and few are found."""
+    chances, found = [], 0
+    cliques = list(itertools.combinations(["x0", "x1", "x2", "x3", "x4"], 2))
+    for seed in range(TABLES):
+        codes, sizes = generated(seed, 3000)
+        told = measure_findings(model_of(codes, cliques, budget, seed, sizes=sizes))
+        chances += [one.chance for one in told.pairs]
+        found += sum(one.found for one in told.pairs)
+    for limit in (0.05, 0.01):
+        most = binom.isf(FALSE_ALARM, len(chances), 1.2 * limit)  # moments are matched, not the whole distribution
+        assert np.sum(np.array(chances) < limit) <= most
+    assert found <= binom.isf(FALSE_ALARM, TABLES, 0.01)  # of tables where nothing depends, 1 in 100 has a finding
+
+
+@pytest.mark.parametrize("budget", [Budget.pure(1), Budget.approx(1, "1e-6")], ids=str)
+def test_what_depends_is_found_and_what_does_not_is_not(budget):
+    """Of pairs 6 standard errors off at most 1 in 100 is missed; of what is found at most 1 in 100 is noise."""
+    missed = strong = false = found = 0
+    for seed in range(TABLES):
+        codes, sizes = generated(seed, 20_000, 0.1 * (1 + seed % 4))
+        model = model_of(codes, list(itertools.combinations(sizes, 2)), budget, seed, sizes=sizes)
+        for one in measure_findings(model).pairs:
+            depends = one.names in {("x0", "x3"), ("x1", "x4")}
+            found += one.found
+            false += one.found and not depends
+            if depends and strength(model, one.names, codes) > 6:
+                strong += 1
+                missed += not one.found
+    assert strong > TABLES
+    assert missed <= binom.isf(FALSE_ALARM, strong, 0.01)
+    assert false <= binom.isf(FALSE_ALARM, found, 0.01)
+
+
+def strength(model, names, codes):
+    """How many standard errors the true counts of a pair lie from independence."""
+    effects = effects_of_each(model._grid(names, {}), model.learned)
+    places = [model.domain.names.index(name) for name in names]
+    cells = np.ravel_multi_index([codes[:, at] for at in places], effects.shape)
+    table = np.bincount(cells, minlength=math.prod(effects.shape)).reshape(effects.shape)
+    score = _Score.of(evolve(effects, table=table.astype(float)))
+    weights = score.weights
+    return (np.sum(weights * score.z**2 / score.variance) - weights.sum()) / math.sqrt(2 * np.sum(weights**2))
+
+
+def test_laplace_noise_of_a_rare_cell_is_not_taken_for_a_normal_deviate():
+    """Drawn again and again, independent tables exceed a score as often as stated; by moments alone too often."""
+    rng, scale, shares = np.random.default_rng(7), 300.0, np.array([0.6, 0.2, 0.1, 0.08, 0.02])
+    counts, scores = 20_000 * np.outer(shares, shares), []
+    margins = [((name,), 20_000 * shares, 1.0, True) for name in ("a", "b")]
+    for _ in range(3000):
+        noisy = counts + rng.laplace(scale=scale, size=counts.shape)
+        tables = [*margins, (("a", "b"), noisy, 2 * scale**2, True)]
+        scores.append(_Score.of(combine_tables(("a", "b"), counts.shape, tables, (20_000.0, 0.0))))
+    moments, drawn = (np.array([one.chance(heavy) for one in scores]) for heavy in (False, True))
+    limit = 0.001
+    assert np.sum(moments < limit) > binom.isf(1e-3, len(scores), limit)
+    assert np.sum(drawn < limit) <= binom.isf(FALSE_ALARM, len(scores), limit)
+
+
+def test_rule_of_benjamini_and_hochberg():
+    chances = [0.0001, 0.004, 0.0045, 0.5]  # 4 tests: limits .0025, .005, .0075, .01
+    found = _find([Finding(names=(str(one),), cells=2, chance=one, error=0.1) for one in chances])
+    assert [one.found for one in found] == [True, True, True, False]
+    assert _find([]) == ()
+
+
+def test_pairs_that_no_table_holds_are_unchecked():
+    codes, sizes = generated(1, 5000, 0.9)
+    told = measure_findings(model_of(codes, [("x0", "x3"), ("x1",), ("x2",), ("x4",)], Budget.pure(5), sizes=sizes))
+    assert [one.names for one in told.pairs] == [("x0", "x3")]
+    assert told.unchecked == 9
+    words = told.sentences()
+    assert words[1] == "1 of 1 measured pairs found to depend; 9 more follow from the structure, which no table checks"
+
+
+def test_errors_are_those_of_intervals():
+    """The half widths are those of `Model.intervals`, but for the shares at which sampling is taken."""
+    codes, sizes = generated(2, 20_000, 0.3)
+    structure = Structure(Domain.from_sizes(sizes), [("x0", "x3"), ("x1", "x4"), ("x2",)])
+    model = fit(codes, structure, Budget.approx(1, "1e-6"), mechanism="gaussian", neighbours="add-remove").model
+    found = measure_findings(model)
+    for one in (*found.columns, *found.pairs):
+        error = model.intervals(one.names).standard_error
+        assert one.error == pytest.approx(ndtri(0.95) * float(error.mean()), rel=0.05)
+
+
+def test_pairs_from_tables_summed_once_are_those_of_all_tables():
+    """Estimates and variances are those of the least squares over all tables, with larger tables among them."""
+    codes, sizes = generated(3, 5000, 0.3)
+    cliques = [("x0", "x3", "x4"), ("x1", "x4"), ("x0", "x1"), ("x2",), ("x4", "x2", "x0")]
+    model = model_of(codes, cliques, Budget.approx(1, "1e-6"), sizes=sizes)
+    names = model.domain.names
+    grid = model._grid(names, {})
+    tables = list(tables_of(model.learned[0], names, grid.blocks, grid.merges))
+    effects = dict(_effects_of_pairs(names, grid.blocks, tables, counted(model.learned[0])))
+    assert len(effects) == 7
+    for pair, one in effects.items():
+        whole = effects_of_each(model._grid(pair, {}), model.learned)
+        np.testing.assert_allclose(one.table, whole.table)
+        assert one.variances == pytest.approx(whole.variances)
+
+
+def test_nothing_is_said_without_tables_of_counts():
+    structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    assert measure_findings(Model(structure, Tables.zeros(structure))) is None
