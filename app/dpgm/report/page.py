@@ -17,6 +17,7 @@ from dpgm.report.parts import (
     Section,
     amounts,
     cut,
+    facts,
     guess_text,
     join,
     listing,
@@ -109,7 +110,16 @@ def opening(material: Material) -> Html:
     marks += [stamp(condition, condition=True) for condition in material.conditions]
     figures = [tag("div", tag("dt", what), tag("dd", value)) for value, what in _figures(material)]
     lead = [tag("p", _sentence(material), class_="lead"), *marks, _verdict(material)]
-    return join([*lead, tag("dl", *figures, class_="figures")])
+    return join([*lead, tag("dl", *figures, class_="figures"), _decision(material)])
+
+
+def _decision(material: Material) -> Html:
+    """Return what a review board fills in and signs, on the first page of the printed report."""
+    if not material.promises:
+        return Html("")
+    lines = ("Purpose of the release", "Privacy loss decided by", "Date", "Signature")
+    blanks = facts((line, Html("&nbsp;")) for line in lines)
+    return tag("div", paragraph(material.model.guarantee()), blanks, class_="decision", aria_hidden="true")
 
 
 def _verdict(material: Material) -> Html:
