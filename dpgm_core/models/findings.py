@@ -74,11 +74,11 @@ class Findings:
     @property
     def colour(self) -> str:
         """Return "red" if noise covers all, "amber" if it covers some column or every pair that was asked for."""
-        told = [one.is_told for one in self.columns]
-        if not any(told):
+        clear = [one.is_told for one in self.columns]
+        if not any(clear):
             return "red"
         pairs = any(one.found for one in self.pairs) or not (self.pairs or self.unchecked)
-        return "green" if all(told) and pairs else "amber"
+        return "green" if all(clear) and pairs else "amber"
 
     @property
     def verdict(self) -> str:
@@ -186,8 +186,8 @@ def expected_errors(
         for clique, variance in tables
     ]
     total = (records, 0.0)
-    held = {name for clique, *_ in counted for name in clique}
-    names = tuple(name for name in domain.names if name in held and domain[name].size > 1)
+    measured = {name for clique, *_ in counted for name in clique}
+    names = tuple(name for name in domain.names if name in measured and domain[name].size > 1)
     columns = [_error(combine_tables((name,), domain.shape((name,)), counted, total)) for name in names]
     pairs = [_error(one) for _, one in _effects_of_pairs(names, domain.shape(names), counted, total)]
     return columns, pairs
@@ -214,8 +214,8 @@ def _effects_of_pairs(
         parts = [(pair[0],), (pair[1],), pair]
         own = [sizes[name] for name in pair]
         if min(own) > 1 and all(part in means for part in parts):
-            told = [(part, means[part][0] / means[part][1], 1 / means[part][1], part != pair) for part in parts]
-            yield pair, combine_tables(pair, own, told, total)
+            estimates = [(part, means[part][0] / means[part][1], 1 / means[part][1], part != pair) for part in parts]
+            yield pair, combine_tables(pair, own, estimates, total)
 
 
 def _sum_to(some: Clique, clique: Clique, counts: FloatArray) -> tuple[FloatArray, int]:

@@ -154,7 +154,7 @@ def pairs_section(material: Material) -> list[object]:
 
 
 def _dependence_table(dependence: Dependence, findings: Findings | None) -> Html:
-    told = {} if findings is None else {frozenset(one.names): one.found for one in findings.pairs}
+    verdicts = {} if findings is None else {frozenset(one.names): one.found for one in findings.pairs}
     order = np.argsort(-dependence.cramers_v, kind="stable")[:_MAX_PAIRS_LISTED]
     sure = dependence.low is not None and dependence.high is not None
     header = ["pair", "Cramér's V", "mutual information (nats)", *(["from", "to"] if sure else []), "rests on"]
@@ -163,8 +163,8 @@ def _dependence_table(dependence: Dependence, findings: Findings | None) -> Html
         numbers = [f"{dependence.cramers_v[at]:.3f}", _nats(dependence.mutual_information[at])]
         if dependence.low is not None and dependence.high is not None:
             numbers += [_nats(dependence.low[at]), _nats(dependence.high[at])]
-        found = told.get(frozenset(dependence.pairs[at]))
-        standing = dependence.standing[at] + ("" if found is None else ", found" if found else ", not found")
+        verdict = verdicts.get(frozenset(dependence.pairs[at]))
+        standing = dependence.standing[at] + ("" if verdict is None else ", found" if verdict else ", not found")
         rows.append([" × ".join(map(cut, dependence.pairs[at])), *numbers, standing])
     level = (
         ""
