@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from fractions import Fraction
 from pathlib import Path
 
@@ -556,12 +557,21 @@ def test_a_held_file_is_one_clear_line(path, monkeypatch):
     ledger.charge(TENTH)
 
 
+@pytest.fixture
+def shared_folder():
+    """A folder that other users may enter; pytest's are private, also again whenever another session begins."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
 @pytest.mark.skipif(not hasattr(os, "setuid"), reason="needs POSIX users")
-def test_a_file_that_cannot_be_written_is_one_clear_line(path):
+def test_a_file_that_cannot_be_written_is_one_clear_line(shared_folder):
     """Without the right to write, `check` and `charge` are a BudgetError and charge nothing; reading is allowed.
 
     So it is for a ledger of the schema before.
     """
+    path = shared_folder / "x.ledger"
     made = pure_ledger(path)
     copy, older = path.with_name("copy.ledger"), path.with_name("older.ledger")
     shutil.copy(path, copy)
@@ -598,9 +608,6 @@ try:
 except BudgetError as error:
     print(error)
 """
-    for folder in path.parents[:4]:  # pytest's folders are private to their user
-        with contextlib.suppress(PermissionError):
-            folder.chmod(folder.stat().st_mode | 0o055)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
     path.parent.chmod(0o755)
     assert done.stdout.startswith("epsilon = 1\n"), done.stderr
