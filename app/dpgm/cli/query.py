@@ -269,7 +269,8 @@ def _print_answer(
         stamp(model_file, caveats_of(model.releases))
         print_left_out(left_out)
         print_evidence_bins(domain, fixed)
-        print_table([*question.names, *columns], [[*names, *(f"{value:.6f}" for value in row)] for names, row in rows])
+        form = "~{:.2g}" if standing == "by structure" else "{:.6f}"  # weaker answers look weaker
+        print_table([*question.names, *columns], [[*names, *map(form.format, row)] for names, row in rows])
         _print_standing(standing, interval)
         if interval is not None and interval.note is not None:
             print_out(interval.note)

@@ -58,6 +58,8 @@ def test_answers_say_what_they_rest_on(partial, words, standing, ran, facts):
     out, _ = ran("query", partial, *words)
     assert f"\nstanding: {standing} (" in out
     assert ("not what the structure misses" in out) is ("--intervals" in words)
+    if "--map" not in words:
+        assert ("  ~0." in out) is (standing == "by structure")  # two digits, and marked
     assert facts("query", partial, *words)["standing"] == standing
 
 
