@@ -15,8 +15,9 @@ independence comes from three moments of sums of squared normal deviates. Noise 
 is drawn instead, with a fixed seed, and beyond the largest draws the chance falls exponentially in the root of Q, as it
 does for Laplace noise and more slowly than for any other that core has. A column has f_k alone, against even shares.
 
-Of columns, and of pairs, those count as found that the rule of Benjamini and Hochberg takes at 1 %: of what is called
-found, at most 1 in 100 is expected to be noise.
+Of columns, and of pairs, those count as found that the rule of Benjamini and Hochberg takes at half a per cent. It
+bounds the expected share of noise in one table's findings; over many tables the share is larger where few of them are
+true, and chances are not exact: of all that was called found on generated tables, less than 1 in 100 was noise.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ from dpgm_core.structure.graphs import Clique
 
 __all__ = ["Finding", "Findings", "expected_errors", "measure_findings", "say_errors"]
 
-#: Share of what is called found that may be noise; level of the errors of shares.
-_FALSE_SHARE, _LEVEL = 0.01, 0.9
+#: Share of what is called found in a table that may be noise; level of the errors of shares.
+_FALSE_SHARE, _LEVEL = 0.005, 0.9
 #: Names that a sentence spells out.
 _MAX_NAMES = 8
 #: Draws of noise with heavy tails, their share beyond which the tail is extrapolated, and the largest table drawn.
