@@ -21,7 +21,15 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.workload import Workload
 
-__all__ = ["Fitting", "Selection", "SelectionPlan", "Selector", "SwitchingSelector", "VotingSelector", "WideningSelector"]
+__all__ = [
+    "Fitting",
+    "Selection",
+    "SelectionPlan",
+    "Selector",
+    "SwitchingSelector",
+    "VotingSelector",
+    "WideningSelector",
+]
 
 #: From a release, a structure and the previous fit, if there is one, to a fit; see `Fitter`.
 Fitting: TypeAlias = Callable[[NoisyTables, Structure, Fit | None], Fit]
