@@ -99,7 +99,7 @@ _LOOKS, _SCORES, _LOOK_PART, _SCORE_NOISE, _MANY = 4, 0.02, 0.35, 0.1, 7.0
 #: more than noise, so one is taken only if it stands out from the rest by so many standard deviations of its score.
 _LOOK_ORDER, _DEEP_LOOKS, _DEEP_DEVIATIONS = 3, 2, 4.0
 #: Up to so many such sets, each of so many cells at most, are candidates where nobody says what the model is for.
-_WIDE_ORDER, _WIDE_SETS, _WIDE_CELLS = 4, 2_000, 81
+_WIDE_ORDER, _WIDE_SETS, _WIDE_CELLS = 4, 2_000, 16
 #: How the limit of the model's cells grows from look to look.
 _RAMP = 1.5
 #: What a cell costs in the greedy search for a structure, in standard deviations of the noise if there were one table.

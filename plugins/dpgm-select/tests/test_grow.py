@@ -377,7 +377,7 @@ def test_sets_of_four_are_candidates_where_they_are_few_and_small_and_nobody_say
         return max(map(len, run.workload.candidates))
 
     assert [order([2] * count) for count in (3, 4, 16, 17)] == [3, 4, 4, 3]  # 1,820 sets and 2,380
-    assert [order([2, *largest]) for largest in ([3, 3, 3, 3], [3, 3, 3, 4])] == [4, 3]  # 81 cells and 108
+    assert [order([2, 2, 2, 2, size]) for size in (1, 2, 3)] == [4, 4, 3]  # of 16 cells and 24
     assert order([2] * 8, selector="grow") == 4
     assert order([2] * 8, selector="aim") == order([2] * 8, budget=dpgm.Budget.pure(1)) == 3
     assert order([2] * 8, may_switch=False) == 3
