@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dpgm_core.learning.likelihood import Likelihood, consistent, expected_absolute, expected_distance, together
     from dpgm_core.learning.model_size import Limits, ModelSize
     from dpgm_core.learning.named_cliques import deviation, share_of
-    from dpgm_core.learning.selector import SwitchingSelector, VotingSelector
+    from dpgm_core.learning.selector import SwitchingSelector, VotingSelector, WideningSelector
     from dpgm_core.learning.tuning import Rehearsal
     from dpgm_core.privacy.bins import BinsPlan
     from dpgm_core.privacy.descent import Loss, NodeGradients, Regressions
@@ -32,7 +32,7 @@ _LAZY = {
     "likelihood": ["Likelihood", "consistent", "expected_absolute", "expected_distance", "together"],
     "model_size": ["Limits", "ModelSize"],
     "named_cliques": ["deviation", "share_of"],
-    "selector": ["SwitchingSelector", "VotingSelector"],
+    "selector": ["SwitchingSelector", "VotingSelector", "WideningSelector"],
     "tuning": ["Rehearsal"],
     "dpgm_core.privacy.bins": ["BinsPlan"],
     "dpgm_core.privacy.descent": ["Loss", "NodeGradients", "Regressions"],
@@ -67,6 +67,7 @@ __all__ = [
     "Verdict",
     "Voter",
     "VotingSelector",
+    "WideningSelector",
     "consistent",
     "deviation",
     "expected_absolute",

@@ -21,7 +21,15 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.workload import Workload
 
-__all__ = ["Fitting", "Selection", "SelectionPlan", "Selector", "SwitchingSelector", "VotingSelector"]
+__all__ = [
+    "Fitting",
+    "Selection",
+    "SelectionPlan",
+    "Selector",
+    "SwitchingSelector",
+    "VotingSelector",
+    "WideningSelector",
+]
 
 #: From a release, a structure and the previous fit, if there is one, to a fit; see `Fitter`.
 Fitting: TypeAlias = Callable[[NoisyTables, Structure, Fit | None], Fit]
@@ -206,6 +214,25 @@ class SwitchingSelector(Protocol):
         """Return the selector that leaves everything to the run's learner.
 
         It is used where the user named one, and where the plan names no other.
+        """
+        ...
+
+
+@runtime_checkable
+class WideningSelector(Protocol):
+    """Selector that may choose among more sets than the default workload has."""
+
+    def widen(self, workload: Workload, budget: Budget) -> Workload:
+        """Return the workload that the run is to have, from public facts alone.
+
+        Called once, before anything is planned, where the user named neither sets of attributes nor a learner.
+
+        Parameters
+        ----------
+        workload : Workload
+            The default one.
+        budget : Budget
+            Of the whole run.
         """
         ...
 

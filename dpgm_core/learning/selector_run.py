@@ -28,7 +28,15 @@ from dpgm_core.learning.contract import Fit, Fitter, Learner, name_of
 from dpgm_core.learning.learner_checks import check_learner, fitter_of
 from dpgm_core.learning.learner_run import run_learner
 from dpgm_core.learning.named_cliques import NamedCliques
-from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan, Selector, SwitchingSelector, VotingSelector
+from dpgm_core.learning.selector import (
+    Fitting,
+    Selection,
+    SelectionPlan,
+    Selector,
+    SwitchingSelector,
+    VotingSelector,
+    WideningSelector,
+)
 from dpgm_core.models.model import Model
 from dpgm_core.privacy.bins import bins_choices, bins_cost, check_votes_first, plan_bins
 from dpgm_core.privacy.budget import Budget, Split
@@ -591,6 +599,17 @@ def workload_of(workload: object) -> Workload:
             f"default; got {type(workload).__name__}"
         )
     return workload
+
+
+def widened_workload(selector: object, workload: object, budget: Budget, may_widen: bool) -> Workload:
+    """Return the run's workload: where it is the default one, what the selector makes of it; see `WideningSelector`."""
+    given = workload_of(workload)
+    if not (may_widen and given.is_default and isinstance(selector, WideningSelector)):
+        return given
+    widened: object = selector.widen(given, budget)
+    if not isinstance(widened, Workload) or widened.domain != given.domain:
+        raise IncompatiblePlugin(f"selector {type(selector).__name__} widened a workload to none over its domain")
+    return widened
 
 
 def share_only(split: Split | str | Mapping[str, Any]) -> Fraction:

@@ -38,6 +38,7 @@ from dpgm_core.learning.selector_run import (
     session_noises,
     share_only,
     why_not_exact,
+    widened_workload,
     workload_of,
 )
 from dpgm_core.pipeline.planning import (
@@ -128,7 +129,7 @@ class Run:
     labels_from
         A file of labels that an earlier run found and paid for.
     may_switch
-        Whether a selector may give its tables to another learner, as the user named none; see `SwitchingSelector`.
+        Whether a selector may choose another learner, as the user named none; see `Switching-` and `WideningSelector`.
 
     The other attributes have the meaning of the parameters of `fit`.
     """
@@ -152,7 +153,8 @@ class Run:
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "source", one_or_related(self.source, self.terms.related))
         if not isinstance(self.target, Structure):
-            workload_of(self.workload)  # refuses None
+            workload = widened_workload(self.target, self.workload, self.budget, self.may_switch)  # refuses None
+            object.__setattr__(self, "workload", workload)
         elif self.workload is not None:
             raise OptionError("a workload is what a selector chooses for, and here the cliques are named; leave it out")
 

@@ -48,6 +48,8 @@ class Workload:
         Larger tables are never measured.
     never : tuple of cliques
         Cliques that are never measured, nor any that contains one of them.
+    is_default : bool
+        Whether nobody said which sets it is of, so that a selector may widen it before anything is planned.
 
     Raises
     ------
@@ -69,6 +71,7 @@ class Workload:
     never: tuple[Clique, ...] = ()
     _plain: Mapping[str, Any] = field(factory=dict, repr=False, eq=False, alias="plain")
     _sized: Domain | None = field(default=None, alias="sized")  # whose sizes say what fits, if not the domain
+    is_default: bool = field(default=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
         if not self.candidates:
@@ -106,7 +109,7 @@ class Workload:
         listed = None if targets is None else _listed(targets)
         for order in (3, 2):
             with suppress(TooLarge):
-                workload = cls._of_sets(domain, order, listed, max_cells, never)
+                workload = cls._of_sets(domain, order, listed, max_cells, never, is_default=listed is None)
                 if order < 3 or len(workload.candidates) <= MAX_TRIPLES:
                     return workload
         return cls._of_sets(domain, 1, listed, max_cells, never)
@@ -180,7 +183,14 @@ class Workload:
 
     @classmethod
     def _of_sets(
-        cls, domain: Domain, order: int, targets: Sequence[str] | None, max_cells: int, never: Iterable[Sequence[str]]
+        cls,
+        domain: Domain,
+        order: int,
+        targets: Sequence[str] | None,
+        max_cells: int,
+        never: Iterable[Sequence[str]],
+        *,
+        is_default: bool = False,
     ) -> Workload:
         size = min(_whole("the order of a workload", order), len(domain))
         if math.comb(len(domain), size) > 10 * MAX_CANDIDATES:
@@ -195,6 +205,7 @@ class Workload:
             max_cells=_whole("max_cells", max_cells),
             never=_never(domain, never),
             plain=plain,
+            is_default=is_default,
         )
 
     @cached_property
@@ -235,7 +246,7 @@ class Workload:
         >>> Workload.all(narrow).over(wide).domain["a"].size
         9
         """
-        return evolve(self, domain=domain)
+        return evolve(self, domain=domain, is_default=False)
 
     def with_singletons(self) -> Workload:
         """Return the workload with a clique, of the least weight, for each attribute in no clique.
@@ -269,7 +280,7 @@ class Workload:
         >>> Workload.all(planned).with_domain(coarse).candidates
         (('a',), ('b',))
         """
-        return evolve(self, domain=domain, sized=self._sized or self.domain)
+        return evolve(self, domain=domain, sized=self._sized or self.domain, is_default=False)
 
     @property
     def planned_sizes(self) -> dict[str, int]:

@@ -572,6 +572,42 @@ def test_a_domain_is_short_for_its_default_workload():
     assert workload_of(wanted) is wanted
 
 
+class Widening(Toy):
+    """Chooses among `wanted` where nobody said what the model is for."""
+
+    def __init__(self, wanted):
+        super().__init__()
+        object.__setattr__(self, "wanted", wanted)
+
+    def widen(self, workload, budget):
+        self.log.append(("widen", workload, budget))
+        return self.wanted
+
+
+def test_a_selector_widens_the_default_workload_alone():
+    """It is called once, before the plan; a workload or a learner that the user named is left as it is."""
+    default, wide = Workload.default(DOMAIN), Workload.of(DOMAIN, [DOMAIN.names[:2]])
+    for workload, learner, widened in ((DOMAIN, None, True), (Workload.all(DOMAIN), None, False), (DOMAIN, "x", False)):
+        selector = Widening(wide)
+        run = Run(None, selector, RHO, workload=workload, terms=TERMS, may_switch=learner is None)
+        assert run.workload == (wide if widened else default)
+        assert selector.log == ([("widen", default, RHO)] if widened else [])
+        again = evolve(run, workload=run.workload.over(DOMAIN))  # as when labels were found
+        assert again.workload == run.workload and len(selector.log) == widened
+    other = Workload.all(Domain.from_sizes({"z": 2}))
+    for wrong in (None, other):
+        with pytest.raises(IncompatiblePlugin, match="widened a workload to none over its domain"):
+            fit(Widening(wrong), workload=DOMAIN, learner=None)
+
+
+def test_a_default_workload_whose_labels_were_found_is_not_widened():
+    """Its candidates are those of the plan."""
+    default = Workload.default(DOMAIN)
+    assert default.is_default
+    assert not any(one.is_default for one in (default.over(DOMAIN), default.with_domain(DOMAIN), Workload.all(DOMAIN)))
+    assert not Workload.default(DOMAIN, DOMAIN.names[0]).is_default  # whose targets somebody named
+
+
 def test_what_does_not_go_with_a_selection_is_refused_in_one_line():
     """No workload, no selector, and a split over cliques that nobody named."""
     with pytest.raises(OptionError, match="what the model is for"):

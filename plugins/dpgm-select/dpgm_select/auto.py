@@ -57,6 +57,10 @@ class Auto(Options):
         """See `SwitchingSelector`."""
         return evolve(self, classes=False)
 
+    def widen(self, workload: Workload, budget: Budget) -> Workload:
+        """See `WideningSelector`: as `grow`."""
+        return Grow().widen(workload, budget)
+
     def decide(self, workload: Workload, budget: Budget) -> tuple[Aim | Grow | Mst, str]:
         """The selector for a session with this budget, and why, in words; public facts alone."""
         attributes, candidates = len(single_candidates(workload)), len(workload.candidates)

@@ -98,6 +98,8 @@ _LOOKS, _SCORES, _LOOK_PART, _SCORE_NOISE, _MANY = 4, 0.02, 0.35, 0.1, 7.0
 #: Sets of more attributes than this have looks of their own, at most so many, after the others: most of them tell no
 #: more than noise, so one is taken only if it stands out from the rest by so many standard deviations of its score.
 _LOOK_ORDER, _DEEP_LOOKS, _DEEP_DEVIATIONS = 3, 2, 4.0
+#: Up to so many such sets, each of so many cells at most, are candidates where nobody says what the model is for.
+_WIDE_ORDER, _WIDE_SETS, _WIDE_CELLS = 4, 2_000, 16
 #: How the limit of the model's cells grows from look to look.
 _RAMP = 1.5
 #: What a cell costs in the greedy search for a structure, in standard deviations of the noise if there were one table.
@@ -157,6 +159,14 @@ class Grow(Options):
     def without_switch(self) -> Grow:
         """See `SwitchingSelector`."""
         return evolve(self, classes=False)
+
+    def widen(self, workload: Workload, budget: Budget) -> Workload:
+        """See `WideningSelector`: sets of four where all of them are small and they are not many."""
+        largest = sorted(workload.domain.sizes.values())[-_WIDE_ORDER:]
+        few = math.comb(len(workload.domain), _WIDE_ORDER) <= _WIDE_SETS
+        if len(largest) < _WIDE_ORDER or not few or math.prod(largest) > _WIDE_CELLS or budget.kind == "pure":
+            return workload
+        return Workload.all(workload.domain, _WIDE_ORDER, max_cells=workload.max_cells, never=workload.never)
 
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
         """See `Selector.plan`."""

@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpgm_core as dpgm
+from dpgm_core import make
 from dpgm_core.domain import Ordered
+from dpgm_core.pipeline.run import Run
 from dpgm_testing.unusual import Power
 
 TERMS = dpgm.Terms(neighbours="add-remove")
@@ -362,6 +364,30 @@ def test_a_set_of_four_is_measured_where_it_stands_out_and_only_there() -> None:
     for table, wanted in ((odd, {("x02", "x03", "x04", "x07")}), (codes, set())):
         release, _ = select(table, [2] * 8, dpgm.Budget.approx("1", "1e-9"), order=4)
         assert {clique for clique in release.structure.cliques if len(clique) > 3} == wanted
+
+
+def test_sets_of_four_are_candidates_where_they_are_few_and_small_and_nobody_says_what_is_asked() -> None:
+    """For Gaussian noise, and without a learner, as some take no tables of four."""
+
+    def order(sizes: list[int], *, selector: str = "auto", **more: object) -> int:
+        domain = dpgm.Domain.from_sizes({f"x{place}": size for place, size in enumerate(sizes)})
+        given: dict[str, object] = {"budget": dpgm.Budget.zcdp(1), "workload": domain, **more}
+        run = Run(None, make("selector", selector), terms=TERMS, **({"may_switch": True} | given))  # type: ignore[arg-type]
+        assert run.workload is not None
+        return max(map(len, run.workload.candidates))
+
+    assert [order([2] * count) for count in (3, 4, 16, 17)] == [3, 4, 4, 3]  # 1,820 sets and 2,380
+    assert [order([2, 2, 2, 2, size]) for size in (1, 2, 3)] == [4, 4, 3]  # of 16 cells and 24
+    assert order([2] * 8, selector="grow") == 4
+    assert order([2] * 8, selector="aim") == order([2] * 8, budget=dpgm.Budget.pure(1)) == 3
+    assert order([2] * 8, may_switch=False) == 3
+    few = dpgm.Domain.from_sizes({f"x{place}": 2 for place in range(8)})
+    narrow = dpgm.Workload.default(few, never=[("x0", "x1")])
+    assert order([2] * 8, workload=dpgm.Workload.all(few)) == 3
+    assert order([2] * 8, workload=narrow) == 4
+    widened = Grow().widen(narrow, dpgm.Budget.zcdp(1))
+    assert (widened.never, widened.max_cells) == (narrow.never, narrow.max_cells)
+    assert not any({"x0", "x1"} <= set(clique) for clique in widened.candidates)
 
 
 def test_a_model_of_tables_learned_already_is_not_learned_again(monkeypatch: pytest.MonkeyPatch) -> None:
