@@ -191,8 +191,12 @@ class Regression:
         weights = self._weights(table)
         self._check_design(weights)
         coefficients = self._fit(weights)
-        curvature = self._curvature(weights, coefficients)
-        return coefficients, np.asarray(np.linalg.solve(curvature, self.score(coefficients)), dtype=np.float64)
+        return coefficients, self.influence(table, coefficients)
+
+    def influence(self, table: FloatArray, coefficients: FloatArray) -> FloatArray:
+        """Return H^-1 x (y - mu) at a table, which may have negative cells, and coefficients; (K, cells)."""
+        curvature = self._curvature(self._weights(table), coefficients)
+        return np.asarray(np.linalg.solve(curvature, self.score(coefficients)), dtype=np.float64)
 
     def score(self, coefficients: FloatArray) -> FloatArray:
         """Return x (y - mu(x' beta)) on each cell, (K, cells); 0 on cells that are left out."""

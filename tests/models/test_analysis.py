@@ -75,13 +75,14 @@ def tempered(power):
 
 
 def test_without_noise_the_full_table_gives_the_records_answer_whatever_the_model():
-    """The root of the score equation on the corrected table is that of the records: standing measured, no noise."""
+    """The root of the score equation on the corrected table is that of the records, and so is its error (the sandwich);
+    standing measured, no noise."""
     model = model_of(Structure(DOMAIN, [NAMES]), 10_000 * TRUTH, tempered(0.3), budget="10000000")
     found = estimate(model, LOGISTIC)
     np.testing.assert_allclose(found.estimate, LOGISTIC.evaluate(TRUTH.reshape(-1))[0], atol=1e-8)
     assert set(found.standing) == {"measured"} and not found.unstable and found.missing == ((),) * 4
-    influence = LOGISTIC.evaluate(tempered(0.3).reshape(-1))[1]
-    expected = np.sqrt(influence**2 @ tempered(0.3).reshape(-1) / 10_000)
+    influence = LOGISTIC.evaluate(TRUTH.reshape(-1))[1]
+    expected = np.sqrt(influence**2 @ TRUTH.reshape(-1) / 10_000)
     np.testing.assert_allclose(found.standard_error, expected, rtol=1e-3)
 
 
