@@ -354,7 +354,7 @@ def _judge(
         here[key] += _held(values, z * spread[key], truth)
     here["ours"] += _held(ours.estimate, z * ours.standard_error, truth)
     here["width"] += (ours.standard_error / spread["sample"]).round(3).tolist()
-    here["standing"] += ["b" if ours.unstable else one[0] for one in ours.standing]
+    here["standing"] += ["b" if bad else one[0] for one, bad in zip(ours.standing, ours.unstable, strict=True)]
     if not given:
         counts = rng.multinomial(len(drawn), inside / inside.sum())
         rows = estimate(model, functional, level=LEVEL, rows=counts.astype(np.float64))

@@ -18,11 +18,11 @@ So the bias of the learner drops out to first order wherever tables exist. Priva
 a table is drawn after it was chosen. That earlier noise chooses later tables, and records choose D, is not part of the
 formula; `python -m benchmarks.research` measures the coverage with it.
 
-A regression solves its score equation on the corrected table, c, in place of one step, so that R vanishes in the part
-that the tables tell. Its error is that of an M-estimator: with the root b, psi above becomes H_c(b)^-1 x (y - mu(x'b)),
-H_c(b) the curvature of the corrected table. At the model's own b, which is shrunk, and with the model's H, the error
-misses the noise in H times b, and how far an H that noise made small has moved the root: at epsilon .3 up to a fifth of
-the width.
+Where the corrected table c gives a value itself, this value replaces the step, so that R vanishes in the part that the
+tables tell: a regression solves its score equation on c, and a function of expectations takes those of c. The error is
+then that of an M-estimator, with psi at c: H_c(b)^-1 x (y - mu(x'b)) for the root b, H_c(b) the curvature of c. At the
+model's own b, which is shrunk, and with the model's H the formula misses the noise in H times b, and how far an H that
+noise made small has moved the root: at epsilon .3 up to a fifth of the width.
 
 What no table tells is judged at the model and at perturbed models, as at the model alone a wrong one vouches for
 itself: with independence between two attributes some influence functions lose the effect that would show it.
@@ -36,12 +36,12 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 from attrs import evolve, field, frozen
 
-from dpgm_core._util.arrays import FloatArray, IntArray
+from dpgm_core._util.arrays import Array, FloatArray, IntArray
 from dpgm_core.domain.resolved_constraints import Derived
 from dpgm_core.errors import InferenceError, OptionError, TooLarge, brief
 from dpgm_core.models.corrections import MAX_CELLS, Grid, Split
 from dpgm_core.models.effects import Axes, Effects, add_over_axes, code_weights, effect, means_over_axes, subsets
-from dpgm_core.models.functionals import Functional, Regression
+from dpgm_core.models.functionals import Functional, Moments, Regression
 from dpgm_core.models.intervals import checked_level
 from dpgm_core.models.misfit import cell_scales
 from dpgm_core.models.model import Model
@@ -101,9 +101,9 @@ class CorrectedEstimates:
         single attribute stands for its codes that were merged, or that no table tells apart.
     level, total : float
         Of the intervals; and the number of records.
-    unstable : bool
-        Whether a regression's equation has no root near the one-step estimate, which then stands: noise is as large as
-        what the tables tell, and no interval is promised.
+    unstable : array of bool of shape (K,)
+        Where the corrected table has no such value near the one-step estimate, which then stands: noise is as large as
+        what the tables tell, and no interval is promised. All of a regression or none.
     flaws : tuple of str
         Why the estimates are less private than the budget of the releases.
     """
@@ -121,7 +121,7 @@ class CorrectedEstimates:
     missing: tuple[tuple[tuple[Clique, float], ...], ...]
     level: float
     total: float
-    unstable: bool = False
+    unstable: Array
     flaws: tuple[str, ...] = field(default=())
 
     @property
@@ -209,19 +209,20 @@ def estimate(
     apart = effects.spread(apart[None], weights)[0]
     splits = grid.splits(question.table, effects)
     correction = grid.by_weight(apart) + sum((one.spread(apart, effects.total) for one in splits), np.zeros(()))
-    corrected, unstable = values + influence @ correction, False
+    corrected, unstable = values + influence @ correction, np.zeros(len(values), dtype=bool)
     parts = _covariances(model, question, influence, question.table, effects, rows)
-    if isinstance(functional, Regression):
-        counts = question.asked.condition(question.sum_up(question.table + correction))
-        root = functional.solve(counts, values, _MAX_STEPS)
+    counts = question.asked.condition(question.sum_up(question.table + correction))
+    found = _at_counts(functional, counts, values)
+    if found is not None:
         errors = np.sqrt(np.diag(sum(parts, np.zeros(()))))
-        # The root may be as far beyond the step as the step was long: then the model is what is far off.
-        near = _MAX_MOVE * errors + np.abs(corrected - values)
-        unstable = root is None or bool(np.any(np.abs(root - corrected) > near))
-        if root is not None and not unstable:
-            corrected, at_root = root, question.whole(functional.influence(counts, root))
+        # It may be as far beyond the step as the step was long: then the model is what is far off.
+        near = np.abs(found[0] - corrected) <= _MAX_MOVE * errors + np.abs(corrected - values)
+        unstable = ~(near & near.all() if isinstance(functional, Regression) else near)
+        if not unstable.all():
+            corrected = np.where(unstable, corrected, found[0])
+            influence = np.where(unstable[:, None], influence, question.whole(found[1]))
             positive = np.maximum(question.table + correction, 0.0)
-            parts = _covariances(model, question, at_root, positive / positive.sum(), effects, rows)
+            parts = _covariances(model, question, influence, positive / positive.sum(), effects, rows)
     sampling, noise, structure = parts
     unsupported, pairs, missing = _support(question, effects)
     weighed = any(not isinstance(step, NoisyTables) for one in model.learned for step in one.steps)
@@ -364,6 +365,17 @@ def _covariance(values: FloatArray, table: FloatArray) -> FloatArray:
     flat, weights = values.reshape(len(values), -1), table.reshape(-1)
     centred = flat - (flat @ weights)[:, None]
     return np.asarray((centred * weights) @ centred.T)
+
+
+def _at_counts(functional: Functional, counts: FloatArray, start: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Return the values at a corrected table, nan where it has none, and the functions whose sums over it are their
+    errors; None for functionals that take one step."""
+    if isinstance(functional, Regression):
+        root = functional.solve(counts, start, _MAX_STEPS)
+        if root is None:
+            return np.full(len(start), np.nan), np.zeros((len(start), len(counts)))
+        return root, functional.influence(counts, root)
+    return functional.at(counts) if isinstance(functional, Moments) else None
 
 
 def _covariances(
