@@ -38,7 +38,7 @@ from benchmarks.harness.runs import Task
 from benchmarks.peers.napsu_worker import synthetic_counts
 from dpgm.study.store import Line
 from dpgm_core import Array, Budget, Domain, FloatArray, IntArray, Model, Structure, Workload, combine, fit
-from dpgm_core.learning.research import Targeted, plan_research
+from dpgm_core.learning.research import SHARE, Targeted, plan_research
 from dpgm_core.models.analysis import estimate
 from dpgm_core.models.functionals import Functional, Moments, Regression
 
@@ -48,7 +48,7 @@ FIRST_SEED, DRAWS = 1000, 200
 KINDS = ("logistic", "linear", "difference", "log odds ratio", "correlation", "given")
 METHODS = ("auto", "plan", "plan alone", "check", "chain", "pairs", "contrasts", "napsu-mq")
 #: Shares of the budget for the tables of a planned logistic regression.
-PLANS = {"plan": 0.6, "plan alone": 1.0}
+PLANS = {"plan": SHARE, "plan alone": 1.0}
 #: Populations of which all pairs are measured, and how.
 PAIRS = {"narrow": ("pairs", "napsu-mq"), "binary": ("pairs", "contrasts")}
 DATASETS, TWINIFY, LIMIT = 100, "DPGM_TWINIFY_PYTHON", 1800.0
@@ -323,7 +323,7 @@ def _fit(method: str, records: Array, domain: Domain, budget: str) -> Model:
         return fit(records, pairs, paid, mechanism="gaussian", neighbours="replace-one", split=split).model
     if method in PLANS:
         workload = Workload.default(domain)
-        tables = plan_research([one for one, _ in questions(domain)["logistic"]], workload)
+        tables = plan_research([one for one, _ in questions(domain)["logistic"]], workload, pure=kind == "pure")
         selector = Targeted(tables=tables.tables, weights=tables.weights, share=PLANS[method])
         return fit(records, selector, paid, workload=workload, neighbours="add-remove").model
     held = {"holdout": 0.05} if method == "check" else "even"
@@ -354,7 +354,7 @@ def _judge(
         here[key] += _held(values, z * spread[key], truth)
     here["ours"] += _held(ours.estimate, z * ours.standard_error, truth)
     here["width"] += (ours.standard_error / spread["sample"]).round(3).tolist()
-    here["standing"] += [one[0] for one in ours.standing]
+    here["standing"] += ["b" if bad else one[0] for one, bad in zip(ours.standing, ours.unstable, strict=True)]
     if not given:
         counts = rng.multinomial(len(drawn), inside / inside.sum())
         rows = estimate(model, functional, level=LEVEL, rows=counts.astype(np.float64))

@@ -117,7 +117,7 @@ class Analysis:
             "level": self.estimates.level,
             "records": self.estimates.total,
             "estimates": [self._plain(at) for at in range(len(self.names))],
-            "unstable": self.estimates.unstable,
+            "unstable": bool(self.estimates.unstable.any()),
             "test": None
             if self.test is None
             else {
@@ -212,7 +212,7 @@ class Analysis:
         if self._has_logarithms:
             shown = self._question.logarithms[at]
             row += [_number(_exp(one)) if shown else "" for one in (found.estimate[at], low[at], high[at])]
-        standing = f"{found.standing[at]}{', unstable' if found.unstable else ''}"
+        standing = f"{found.standing[at]}{', unstable' if found.unstable[at] else ''}"
         return [*row, standing if self._is_promised(at) else f"{standing} (not promised)"]
 
     def _is_tested(self, at: int) -> bool:
@@ -220,7 +220,7 @@ class Analysis:
         return self._question.compared[at] and self._is_promised(at) and has_error
 
     def _is_promised(self, at: int) -> bool:
-        return self.estimates.standing[at] != BY_STRUCTURE and not self.estimates.unstable
+        return self.estimates.standing[at] != BY_STRUCTURE and not self.estimates.unstable[at]
 
     def _test_line(self) -> list[str]:
         if self.kind != "table":
@@ -353,7 +353,7 @@ def analyse(
         event=None if response is None else response.event,
         estimates=estimates,
         test=_test(estimates, found.shown) if kind == "table" else None,
-        notes=_notes(read, numeric, estimates.unstable, left_out),
+        notes=_notes(read, numeric, bool(estimates.unstable[: found.shown].any()), left_out),
         question=found,
         stamp=stamp_of(model.releases, model.guarantee()),
     )
@@ -464,8 +464,8 @@ def _notes(formula: Formula, numeric: Clique, unstable: bool, left_out: Sequence
         notes.append(f"Not given, as the model has probability 0 for what it divides by: {listed(left_out)}.")
     if unstable:
         notes.append(
-            "Unstable: the corrected equation has no root near, so coefficients are one step from the model's, and "
-            "their intervals are not promised; leave terms out, or merge labels."
+            "Unstable: the corrected table gives no such number near the model's, so it is one step from the model's, "
+            "and its interval is not promised; leave terms out, or merge labels."
         )
     return tuple(notes)
 

@@ -18,7 +18,7 @@ from dpgm.formulas import Formula, read_formula
 from dpgm.spec import PlannedAnalysis, read_analyses
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DpgmError, StructureError, clipped
-from dpgm_core.learning.research import ResearchPlan, Targeted, plan_research
+from dpgm_core.learning.research import SHARE, ResearchPlan, Targeted, plan_research
 from dpgm_core.learning.selector import Selector
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.workload import Workload
@@ -26,7 +26,9 @@ from dpgm_core.structure.workload import Workload
 __all__ = ["cliques_of", "plan_analyses", "research_selector", "targeted"]
 
 
-def plan_analyses(workload: Workload, analyses: Sequence[str | Mapping[str, Any] | PlannedAnalysis]) -> ResearchPlan:
+def plan_analyses(
+    workload: Workload, analyses: Sequence[str | Mapping[str, Any] | PlannedAnalysis], *, pure: bool = False
+) -> ResearchPlan:
     """Return the tables that analyses need, and shares of a budget for them, from the domain alone.
 
     Parameters
@@ -35,6 +37,8 @@ def plan_analyses(workload: Workload, analyses: Sequence[str | Mapping[str, Any]
         Its candidates may be measured.
     analyses : sequence
         Formulas, or tables with `formula` and, as in `dpgm.analyse`, `family`, `event` or `groups`.
+    pure : bool
+        Whether the budget is pure, which takes fewer and larger tables.
 
     Raises
     ------
@@ -49,15 +53,16 @@ def plan_analyses(workload: Workload, analyses: Sequence[str | Mapping[str, Any]
             functionals.append(question_of(formula, one.groups, one.family, one.event)[1].functional)
         except DpgmError as error:
             raise type(error)(_named(one, error)) from None
-    return plan_research(functionals, workload)
+    return plan_research(functionals, workload, pure=pure)
 
 
 def research_selector(
     workload: Workload | Domain,
     analyses: Sequence[str | Mapping[str, Any] | PlannedAnalysis],
     *,
-    share: float = 0.6,
+    share: float = SHARE,
     then: str | Mapping[str, Any] | Selector = "auto",
+    pure: bool = False,
 ) -> Targeted:
     """Return a selector for `dpgm.fit` that measures the tables of analyses first.
 
@@ -71,6 +76,8 @@ def research_selector(
         Of the budget, for these tables; 1 for nothing else.
     then : str, mapping or Selector
         The selector that spends the rest.
+    pure : bool
+        Whether the fit's budget is pure, which takes fewer and larger tables.
 
     Examples
     --------
@@ -80,7 +87,7 @@ def research_selector(
     """
     workload = Workload.default(workload) if isinstance(workload, Domain) else workload
     listed = [_as_planned(one) for one in analyses]
-    return targeted(plan_analyses(workload, listed), listed, share=share, then=then)
+    return targeted(plan_analyses(workload, listed, pure=pure), listed, share=share, then=then)
 
 
 def targeted(plan: ResearchPlan, analyses: Sequence[PlannedAnalysis], *, share: float, then: Any) -> Targeted:

@@ -161,7 +161,7 @@ NAMED = {("mechanism",): MECHANISM, ("learner",): LEARNER, ("inference",): INFER
 # The keys of an analysis in [research], the share of its tables where a selector has the rest, and that selector's name
 # where it has nothing; the smallest share.
 _ANALYSIS_KEYS = ("formula", "family", "event", "groups")
-_RESEARCH_SHARE, _DEFAULT_SELECTOR, _LEAST_SHARE = 0.6, "auto", 1e-6
+_RESEARCH_SHARE, _DEFAULT_SELECTOR, _LEAST_SHARE = 0.8, "auto", 1e-6
 # Of two related tables: the tables, and what only their specs say.
 _TABLES = ("root", "children")
 _OF_RELATED = ("key", "max_children", "order")
@@ -287,7 +287,7 @@ class Spec:
         from dpgm.research import plan_analyses
 
         assert self.workload is not None  # as a selector measures them
-        return plan_analyses(self.workload, self.analyses)
+        return plan_analyses(self.workload, self.analyses, pure=self.budget.kind == "pure")
 
     def _planned_selector(self) -> Any:
         """The selector, with the tables of the analyses."""

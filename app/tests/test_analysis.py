@@ -132,7 +132,7 @@ def test_what_no_table_holds_is_named_and_not_promised(chain):
 def test_an_unstable_regression_promises_nothing(chain):
     """Where the corrected equation has no root near, whatever the tables hold."""
     found = analyse(chain, "income ~ sex")
-    unstable = evolve(found, estimates=evolve(found.estimates, unstable=True))
+    unstable = evolve(found, estimates=evolve(found.estimates, unstable=np.ones(2, dtype=bool)))
     assert not found.not_promised and unstable.not_promised == unstable.names
     assert "measured, unstable (not promised)" in str(unstable) and "p_value" not in unstable.to_dict()["estimates"][0]
 

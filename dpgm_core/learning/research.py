@@ -15,7 +15,13 @@ psi_j stands for its part that the effects of some sets tell, as in an analysis 
 of sets whose effects are a part of the variance worth a table. psi depends on the population, which nobody may look at
 here, so Q is the mean over random distributions with fixed seeds: tables and shares follow from the domain and the
 analyses alone. An effect that no influence function has, such as that of an outcome with two covariates that share no
-term, needs no table.
+term, needs no table, and one of a tiny part of every variance is left to the model.
+
+Under pure budgets the variance is v / b_k**2 for a share b_k. P_S = sum_k b_k**2 / m_kS makes F neither convex nor best
+for many tables: k tables cost k**2 each, their union only the product of the sizes that it adds. So larger tables are
+candidates too, also where they tell effects that no analysis needs, whose noise counts in F; F is lowered from random
+starts with fixed seeds by b_k (-dF/db_k)**(1/3), which is exact in one step for tables without common effects and ends
+with few tables.
 """
 
 from __future__ import annotations
@@ -52,7 +58,10 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.workload import Workload
 
-__all__ = ["ANALYSIS_TABLES", "ResearchPlan", "Targeted", "plan_research", "split_budget"]
+__all__ = ["ANALYSIS_TABLES", "SHARE", "ResearchPlan", "Targeted", "plan_research", "split_budget", "split_pure_budget"]
+
+#: The default share of a budget for the tables of analyses, where another selector has the rest.
+SHARE = 0.8
 
 #: Purpose of the budget of the tables of analyses, in the plan of a selection.
 ANALYSIS_TABLES = "tables of the analyses"
@@ -70,8 +79,12 @@ _MISSING = -9.0
 _MAX_CELLS = 2**20
 #: Effects of a smaller part of each variance are left to the model, and tables with a smaller share are not measured.
 _MIN_EFFECT, _MIN_SHARE = 5e-4, 1e-4
+#: Larger ones too where their tables cost much: where F without them is below this part of F.
+_COSTLY_EFFECT, _COSTLY = 3e-3, 0.75
 #: Updates of the split at most, and how far above F, in parts, a gradient may be at the end.
 _MAX_UPDATES, _GAP = 3000, 1e-3
+#: Starts and updates of the split of a pure budget, and the most tables that it chooses among.
+_STARTS, _PURE_UPDATES, _MAX_TABLES = 40, 200, 1000
 #: Share of all influence functions of an analysis outside of the tables from which it is refused.
 _MAX_UNSUPPORTED = 0.5
 #: Widest noise of a table, standard deviation in records, that is sure to be drawn; tables that a plan names.
@@ -109,6 +122,49 @@ def split_budget(needs: Mapping[Clique, float], tables: Sequence[Clique], sizes:
     return shares
 
 
+def split_pure_budget(
+    needs: Mapping[Clique, float],
+    besides: Mapping[Clique, float],
+    tables: Sequence[Clique],
+    sizes: Mapping[str, int],
+) -> FloatArray:
+    """Return shares of a pure budget for which F is low, (tables,); they sum to 1, and most of them are 0.
+
+    Parameters
+    ----------
+    needs, besides : mapping of clique to float
+        Q_S of the effects that tables must tell, and of others that count where some table tells them.
+    tables, sizes :
+        As of `split_budget`.
+
+    Examples
+    --------
+    >>> pairs, triple = [("a", "b"), ("a", "c"), ("b", "c")], ("a", "b", "c")
+    >>> split_pure_budget(dict.fromkeys(pairs, 1.0), {triple: 1.0}, [*pairs, triple], dict.fromkeys("abc", 2)).tolist()
+    [0.0, 0.0, 0.0, 1.0]
+    """
+    needed, other = _Objective.of(needs, tables, sizes), _Objective.of(besides, tables, sizes)
+    generator = np.random.default_rng(0)
+    best, least = np.zeros(len(tables)), math.inf
+    for _ in range(_STARTS):
+        shares = generator.exponential(size=len(tables)) ** 2
+        shares /= shares.sum()
+        for _ in range(_PURE_UPDATES):
+            if not needed.is_told(shares**2):
+                break
+            before = shares
+            shares = shares * (2 * shares * needed.gradients(shares**2)) ** (1 / 3)
+            shares /= shares.sum()
+            shares[shares < _MIN_SHARE] = 0.0
+            if np.abs(shares - before).max() < _MIN_SHARE / 10:
+                break
+        shares /= shares.sum()
+        value = needed.value(shares**2) + other.value(shares**2) if needed.is_told(shares**2) else math.inf
+        if value < least:
+            best, least = shares, value
+    return best
+
+
 @frozen(kw_only=True, eq=False)
 class _Objective:
     """F over shares. of_table, of_effect, weights: each table, each effect inside it, and 1 / m_kS."""
@@ -133,8 +189,14 @@ class _Objective:
         )
 
     def value(self, shares: FloatArray) -> float:
-        """Return F."""
-        return float(np.sum(self.needs / self._precisions(shares)))
+        """Return F, of the effects that some table with a share tells."""
+        precisions = self._precisions(shares)
+        told = precisions > 0
+        return float(np.sum(self.needs[told] / precisions[told]))
+
+    def is_told(self, shares: FloatArray) -> bool:
+        """Return whether tables with a share tell each effect."""
+        return bool(np.all(self._precisions(shares) > 0))
 
     def gradients(self, shares: FloatArray) -> FloatArray:
         """Return g_k = -dF/da_k, (tables,)."""
@@ -228,7 +290,7 @@ class ResearchPlan:
 
 
 @one_thread
-def plan_research(analyses: Sequence[Functional], workload: Workload) -> ResearchPlan:
+def plan_research(analyses: Sequence[Functional], workload: Workload, *, pure: bool = False) -> ResearchPlan:
     """Return the tables for analyses among a workload's candidates, and their shares; no record is read.
 
     Parameters
@@ -237,6 +299,8 @@ def plan_research(analyses: Sequence[Functional], workload: Workload) -> Researc
         Over attributes of the workload's domain, with all their codes.
     workload : Workload
         Its candidates are the tables that may be measured.
+    pure : bool
+        Whether the budget is pure, under which few large tables are better than many small ones.
 
     Raises
     ------
@@ -260,16 +324,11 @@ def plan_research(analyses: Sequence[Functional], workload: Workload) -> Researc
     guesses = [_Guess.of(analysis, domain, workload.candidates) for analysis in analyses]
     if not guesses:
         raise OptionError("there is no analysis to plan tables for; name at least one")
-    large = {some for guess in guesses for some in guess.large_effects()}
-    inside = {some for one in large for some in _inside(one)}
-    norms = [guess.norms(inside) for guess in guesses]
-    needs: dict[Clique, float] = {}
-    for one in norms:
-        for some, parts in one.items():
-            needs[some] = needs.get(some, 0.0) + float(parts.sum(axis=1).mean()) / len(norms)
-    tables = [some for some in workload.candidates if some in inside]
-    shares = split_budget(needs, tables, domain.sizes) if tables else np.zeros(0)
-    chosen = [number for number, share in enumerate(shares.tolist()) if share >= _MIN_SHARE]
+    large = [guess.large_effects() for guess in guesses]
+    splits = [_Split.of(guesses, large, workload, least, pure) for least in (_MIN_EFFECT, _COSTLY_EFFECT)]
+    split = splits[splits[1].tables != () and splits[1].value < _COSTLY * splits[0].value]
+    tables, shares = split.tables, split.shares
+    chosen = [number for number, share in enumerate(shares.tolist()) if share > 0]
     measured = {some for number in chosen for some in _inside(tables[number])}
     unsupported = tuple(guess.unsupported(measured) for guess in guesses)
     for guess, shares_without in zip(guesses, unsupported, strict=True):
@@ -285,8 +344,57 @@ def plan_research(analyses: Sequence[Functional], workload: Workload) -> Researc
         tables=tuple(tables[number] for number in chosen),
         weights=tuple((shares[chosen] / shares[chosen].sum()).tolist()),
         unsupported=unsupported,
-        norms=tuple(norms),
+        norms=split.norms,
     )
+
+
+@frozen(kw_only=True, eq=False)
+class _Split:
+    """Tables, their shares in the words of `ResearchPlan.weights`, F, and the norms of effects for each analysis."""
+
+    tables: tuple[Clique, ...]
+    shares: FloatArray
+    value: float
+    norms: tuple[Mapping[Clique, FloatArray], ...]
+
+    @classmethod
+    def of(
+        cls,
+        guesses: Sequence[_Guess],
+        effects: Sequence[Mapping[Clique, float]],
+        workload: Workload,
+        least: float,
+        pure: bool,
+    ) -> _Split:
+        """Return the split for effects of at least this part of some variance."""
+        large = [some for one in effects for some, part in one.items() if part >= least]
+        needed = {some for one in large for some in _inside(one)}
+        tables = [some for some in workload.candidates if some in needed]
+        within = [some for some in workload.candidates if any(some in guess.sets for guess in guesses)]
+        larger = pure and bool(tables) and len(within) <= _MAX_TABLES
+        tables = within if larger else tables
+        told = {some for one in tables for some in _inside(one)} if larger else needed
+        norms = tuple(guess.norms(told) for guess in guesses)
+        needs: dict[Clique, float] = {}
+        for one in norms:
+            for some, parts in one.items():
+                needs[some] = needs.get(some, 0.0) + float(parts.sum(axis=1).mean()) / len(norms)
+        objective = _Objective.of(needs, tables, workload.domain.sizes)
+        if not tables:
+            return cls(tables=(), shares=np.zeros(0), value=math.inf, norms=norms)
+        if larger:
+            besides = {some: need for some, need in needs.items() if some not in needed}
+            must = {some: need for some, need in needs.items() if some in needed}
+            parts = split_pure_budget(must, besides, tables, workload.domain.sizes)
+            return cls(
+                tables=tuple(tables),
+                shares=parts**1.5 / np.sum(parts**1.5),
+                value=objective.value(parts**2),
+                norms=norms,
+            )
+        shares = split_budget(needs, tables, workload.domain.sizes)
+        shares = np.where(shares >= _MIN_SHARE, shares, 0.0)
+        return cls(tables=tuple(tables), shares=shares / shares.sum(), value=objective.value(shares), norms=norms)
 
 
 # --- The public guess -----------------------------------------------------------------------------
@@ -324,8 +432,9 @@ class _Guess:
         missing = tuple(missing_code(domain[name]) for name in names)
         return cls(analysis=analysis, names=names, shape=shape, missing=missing, sets={(): (), **sets})
 
-    def large_effects(self) -> list[Clique]:
-        """Return the sets whose effects under the shares of codes are a part of some influence function's variance."""
+    def large_effects(self) -> dict[Clique, float]:
+        """Return the part of an influence function's variance that the effects of each set are under the shares of
+        codes, the largest."""
         sums: dict[Clique, FloatArray] = {some: np.zeros(len(self.analysis.names)) for some in self.sets}
         count = 0
         for influence, variances, table in self._influences():
@@ -336,7 +445,7 @@ class _Guess:
                 mass = masses[one].reshape(-1) * (table.size / masses[one].size)
                 sums[some] = sums[some] + (part**2 @ mass) / variances
             count += 1
-        return [some for some, total in sums.items() if some and (total / count).max() >= _MIN_EFFECT]
+        return {some: float((total / count).max()) for some, total in sums.items() if some}
 
     def norms(self, held: set[Clique]) -> dict[Clique, FloatArray]:
         """Return |psi_jS|^2 / Var(psi_j) of each of these effects at each distribution, (distributions, K), psi being
@@ -455,7 +564,7 @@ class Targeted:
         (), help="what their parts of a budget with Gaussian noise are proportional to, by table; none for equal parts"
     )
     analyses: tuple[str, ...] = option((), help="what they are for, in words; part of the model's provenance")
-    share: float = option(0.6, help="their part of the budget; at 1 no other table is measured", validator=_in_unit)
+    share: float = option(SHARE, help="their part of the budget; at 1 no other table is measured", validator=_in_unit)
     then: Any = component_option("auto", kind="selector", help="the selector that spends the rest")
 
     def __attrs_post_init__(self) -> None:

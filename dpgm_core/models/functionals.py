@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -95,6 +96,18 @@ class Moments:
                 "an event that occurs in each"
             )
         return values, derivatives @ (self.features - means[:, None])
+
+    def at(self, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the values at a table of any sum, which may have negative cells, and their influence functions on it,
+        (K, cells); nan where a value is undefined."""
+        mass = float(counts.sum())
+        mass = mass if mass > 0 else math.nan
+        means = self.features @ counts / mass
+        try:
+            values, derivatives = self._at(means)
+        except (ArithmeticError, ValueError):  # as of math.sqrt, below 0
+            return np.full(len(self.names), np.nan), np.zeros((len(self.names), len(counts)))
+        return values, derivatives @ (self.features - means[:, None]) / mass
 
     def are_defined(self, table: FloatArray) -> Array:
         """Return which of the values are defined at a table; (K,)."""
@@ -191,8 +204,12 @@ class Regression:
         weights = self._weights(table)
         self._check_design(weights)
         coefficients = self._fit(weights)
-        curvature = self._curvature(weights, coefficients)
-        return coefficients, np.asarray(np.linalg.solve(curvature, self.score(coefficients)), dtype=np.float64)
+        return coefficients, self.influence(table, coefficients)
+
+    def influence(self, table: FloatArray, coefficients: FloatArray) -> FloatArray:
+        """Return H^-1 x (y - mu) at a table, which may have negative cells, and coefficients; (K, cells)."""
+        curvature = self._curvature(self._weights(table), coefficients)
+        return np.asarray(np.linalg.solve(curvature, self.score(coefficients)), dtype=np.float64)
 
     def score(self, coefficients: FloatArray) -> FloatArray:
         """Return x (y - mu(x' beta)) on each cell, (K, cells); 0 on cells that are left out."""

@@ -16,7 +16,7 @@ import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, DpgmError, SeededRandomness, Structure, Terms, Workload, load_release, make
 from dpgm_core.errors import InferenceError, OptionError, StructureError, TooLarge
 from dpgm_core.learning import research
-from dpgm_core.learning.research import Targeted, plan_research, split_budget
+from dpgm_core.learning.research import Targeted, plan_research, split_budget, split_pure_budget
 from dpgm_core.learning.selector import Selection, SelectionPlan, SwitchingSelector
 from dpgm_core.models.analysis import estimate
 from dpgm_core.models.functionals import Moments, Regression
@@ -116,7 +116,7 @@ def test_pure_shares_are_raised_to_two_thirds():
 # --- Tables and widths ----------------------------------------------------------------------------
 
 
-def test_a_linear_regression_needs_its_pairs_and_a_product_its_triple():
+def test_a_linear_regression_needs_its_pairs_and_a_product_its_triple(monkeypatch):
     """Statement: effects with the outcome vanish unless they lie inside it and one term; linear ones have no others."""
     plan = plan_research([regression()], WORKLOAD)
     assert all(len(table) <= 2 and "u" not in table for table in plan.tables)
@@ -124,9 +124,53 @@ def test_a_linear_regression_needs_its_pairs_and_a_product_its_triple():
     assert plan.unsupported[0].max() < 1e-9
     more = plan_research([regression(terms=[("x", "z")])], WORKLOAD)
     assert [table for table in more.tables if len(table) == 3 and "y" in table] == [("x", "y", "z")]
+    monkeypatch.setattr(research, "_COSTLY", 0.0)
     curved = plan_research([regression(family="logistic")], WORKLOAD)
     assert {one for one in curved.tables if len(one) == 3} == {("x", "w", "z")}
     assert 0 <= curved.unsupported[0].max() < 0.05
+    monkeypatch.setattr(research, "_COSTLY", 1.0)
+    curved = plan_research([regression(family="logistic")], WORKLOAD)
+    assert {len(one) for one in curved.tables} <= {1, 2} and 1e-6 < curved.unsupported[0].max() < 0.02
+
+
+def test_shares_of_a_pure_budget_are_a_local_optimum_below_those_of_many_tables():
+    """Statement: F as defined, with squares of shares: no small move between two tables that have a share lowers it,
+    and it is below F of the shares of Gaussian noise to the power 2/3."""
+    generator, sizes = np.random.default_rng(3), dict.fromkeys("abcde", 2)
+    pairs, triples = ([*itertools.combinations("abcde", size)] for size in (2, 3))
+    needs = {some: float(generator.exponential()) + 0.2 for some in pairs}
+    besides = dict.fromkeys(triples, 0.1)
+    tables = [*pairs, *triples]
+    shares = split_pure_budget(needs, besides, tables, sizes)
+    assert math.isclose(shares.sum(), 1) and np.count_nonzero(shares) < len(pairs)
+    least = added(needs | besides, tables, sizes, shares**2)
+    assert all(
+        any(set(some) <= set(table) for table, share in zip(tables, shares, strict=True) if share) for some in needs
+    )
+    for one, other in itertools.permutations(np.flatnonzero(shares), 2):
+        moved = shares.copy()
+        moved[one], moved[other] = moved[one] + 1e-3, moved[other] - 1e-3
+        assert added(needs | besides, tables, sizes, moved**2) > 0.995 * least
+    even = split_budget(needs, pairs, sizes) ** (2 / 3)
+    assert least < 0.6 * added(needs, pairs, sizes, (even / even.sum()) ** 2)
+
+
+def test_a_pure_budget_gets_fewer_and_larger_tables():
+    """Claim: and each coefficient a narrower interval than with the tables for Gaussian noise."""
+    domain = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2, "y": 2})
+    workload, codes = Workload.all(domain, order=3), cells_of(domain.names, domain).astype(float)
+    analysis = Regression(
+        attributes=domain.names,
+        names=("1", *"abcd"),
+        family="logistic",
+        design=np.column_stack([np.ones(len(codes)), codes[:, :-1]]),
+        outcome=codes[:, -1],
+    )
+    many, few = plan_research([analysis], workload), plan_research([analysis], workload, pure=True)
+    assert len(few.tables) < len(many.tables) and max(map(len, few.tables)) == 3
+    budget = Budget.pure(1)
+    wide, narrow = (one.widths(budget, ADD, 2000)[0] for one in (many, few))
+    assert narrow.mean() < 0.9 * wide.mean() and few.unsupported[0].max() < 0.03
 
 
 def test_other_functionals_get_their_tables():
@@ -181,7 +225,7 @@ def test_widths_are_those_of_dense_least_squares(terms, total):
         moved = terms.sensitivity(Structure(DOMAIN, [table])).l2_squared
         precision += sums.T @ sums * 2 * weight * float(budget.rho) / float(moved)
     ratios = []
-    for table in seen[: len(seen) // 3]:
+    for table in seen[: len(seen) // 4]:
         influence = values - (values @ table)[:, None]
         counted = influence if total else influence - influence.mean(axis=1, keepdims=True)
         noise = np.diag(counted @ np.linalg.pinv(precision) @ counted.T)

@@ -126,3 +126,21 @@ def test_a_root_of_a_table_that_has_none_is_not_made_up():
     """With negative cells a likelihood may have no maximum: None."""
     weights = np.where(Y > 0, 0.2, -0.1) * (A - 1)
     assert regression("logistic").solve(weights, np.zeros(3), 20) is None
+
+
+def test_functions_of_expectations_at_counts():
+    """Those of the shares, with the influence functions of sums of counts; nan where a cell of them is negative."""
+    odds = Moments(
+        attributes=("a",),
+        names=("log odds", "share"),
+        features=np.eye(2),
+        function=lambda m: ([np.log(m[1]) - np.log(m[0]), m[1]], [[-1 / m[0], 1 / m[1]], [0, 1]]),
+    )
+    counts = np.array([30.0, 10.0])
+    values, influence = odds.at(counts)
+    np.testing.assert_allclose(values, odds.evaluate(counts / 40)[0])
+    for cell in np.eye(2):
+        moved = (odds.at(counts + 1e-4 * cell)[0] - odds.at(counts - 1e-4 * cell)[0]) / 2e-4
+        np.testing.assert_allclose(influence @ cell, moved, rtol=1e-6)
+    assert np.isnan(odds.at(np.array([41.0, -1.0]))[0]).tolist() == [True, False]
+    assert np.isnan(odds.at(np.array([-41.0, 1.0]))[0]).all()
