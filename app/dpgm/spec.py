@@ -492,6 +492,10 @@ def _related(where: str, plain: Mapping[str, Any], folder: Path) -> tuple[Relate
         )
     if "research" in plain:
         raise OptionError(f"{where}: [research] is for one table, and here are two related ones; leave it out")
+    if "labels_from" in plain:
+        raise OptionError(
+            f"{where}: labels_from has labels of open columns, which two related tables cannot have; leave it out"
+        )
     table = _two(where, "domain", plain["domain"], "constraints")
     (root, remarks), (children, more) = (domain_of(f"{where}: {key}", table[key], folder) for key in _TABLES)
     most: Any = plain.get("max_children")

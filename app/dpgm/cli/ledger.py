@@ -18,8 +18,11 @@ from dpgm.cli.common import (
     settings_option,
 )
 
+from dpgm_core.errors import OptionError
+
 if TYPE_CHECKING:
     from dpgm.validation import RelatedReport, ValidationReport
+    from dpgm_core.domain.related import Related
     from dpgm_core.privacy.ledger_terms import LedgerAccount
 
 __all__ = ["ledger", "validate"]
@@ -96,6 +99,9 @@ def ledger() -> None:
 @click.option(
     "--rows-per-person", type=click.IntRange(1), default=1, show_default=True, help="Rows that count per person."
 )
+@click.option("--key", multiple=True, help="Of two related tables: the key; twice if roots and children name it apart.")
+@click.option("--max-children", type=click.IntRange(1), default=None, help="With --key: children that count per root.")
+@click.option("--order", default=None, help="With --key: column of the children that says who is first.")
 def create(
     path: Path,
     name: str,
@@ -109,6 +115,9 @@ def create(
     unit: str | None,
     person: str | None,
     rows_per_person: int,
+    key: tuple[str, ...],
+    max_children: int | None,
+    order: str | None,
 ) -> None:
     """Create the ledger PATH with the whole budget that may ever be spent on a data set."""
     from dpgm_core.privacy.budget import Budget
@@ -124,11 +133,28 @@ def create(
         unit=unit,
         person=person,
         rows_per_person=rows_per_person,
+        related=_related(key, max_children, order),
         account=account,
         other=None if other is None else Budget.approx(*other),
     )
     adds = ", adding squares of mu" if made.terms.account == "gaussian" else ""
     print_out(f"created {path} for {name!r}: {budget} under {neighbours}{adds}")
+
+
+def _related(key: tuple[str, ...], max_children: int | None, order: str | None) -> Related | None:
+    """Return the statement about two related tables, of whose columns a ledger holds nothing; None without a key."""
+    from dpgm_core.domain.domain import Domain
+    from dpgm_core.domain.related import Related
+
+    if not key:
+        if max_children is not None or order is not None:
+            raise OptionError("--max-children and --order are of two related tables; name their key with --key")
+        return None
+    if len(key) > 2:
+        raise OptionError("two tables can be related, each with one key; give --key once or twice")
+    stands_in = "".join((*key, order or ""))  # longer names are none of these
+    root, children = (Domain.from_sizes({table + stands_in: 1}) for table in ("r", "c"))
+    return Related(root=root, children=children, key=(key[0], key[-1]), max_children=max_children, order=order)  # type: ignore[arg-type]
 
 
 @ledger.command(name="show")
