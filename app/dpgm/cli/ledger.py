@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,13 +17,11 @@ from dpgm.cli.common import (
     print_table,
     settings_option,
 )
-
 from dpgm_core.errors import OptionError
 
 if TYPE_CHECKING:
     from dpgm.validation import RelatedReport, ValidationReport
     from dpgm_core.domain.related import Related
-    from dpgm_core.privacy.ledger_terms import LedgerAccount
 
 __all__ = ["ledger", "validate"]
 
@@ -104,20 +102,15 @@ def ledger() -> None:
 @click.option("--order", default=None, help="With --key: column of the children that says who is first.")
 def create(
     path: Path,
-    name: str,
     epsilon: str | None,
     delta: str | None,
     rho: str | None,
     mu: str | None,
-    account: LedgerAccount | None,
     other: tuple[str, str] | None,
-    neighbours: str,
-    unit: str | None,
-    person: str | None,
-    rows_per_person: int,
     key: tuple[str, ...],
     max_children: int | None,
     order: str | None,
+    **terms: Any,
 ) -> None:
     """Create the ledger PATH with the whole budget that may ever be spent on a data set."""
     from dpgm_core.privacy.budget import Budget
@@ -127,18 +120,13 @@ def create(
     budget = Budget.parse({key: value for key, value in amounts.items() if value is not None})
     made = Ledger.create(
         path,
-        name=name,
         budget=budget,
-        neighbours=neighbours,
-        unit=unit,
-        person=person,
-        rows_per_person=rows_per_person,
         related=_related(key, max_children, order),
-        account=account,
         other=None if other is None else Budget.approx(*other),
+        **terms,
     )
     adds = ", adding squares of mu" if made.terms.account == "gaussian" else ""
-    print_out(f"created {path} for {name!r}: {budget} under {neighbours}{adds}")
+    print_out(f"created {path} for {made.name!r}: {budget} under {terms['neighbours']}{adds}")
 
 
 def _related(key: tuple[str, ...], max_children: int | None, order: str | None) -> Related | None:
@@ -152,9 +140,10 @@ def _related(key: tuple[str, ...], max_children: int | None, order: str | None) 
         return None
     if len(key) > 2:
         raise OptionError("two tables can be related, each with one key; give --key once or twice")
+    most: Any = max_children  # None is refused with the others
     stands_in = "".join((*key, order or ""))  # longer names are none of these
     root, children = (Domain.from_sizes({table + stands_in: 1}) for table in ("r", "c"))
-    return Related(root=root, children=children, key=(key[0], key[-1]), max_children=max_children, order=order)  # type: ignore[arg-type]
+    return Related(root=root, children=children, key=(key[0], key[-1]), max_children=most, order=order)
 
 
 @ledger.command(name="show")

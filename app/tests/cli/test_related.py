@@ -237,7 +237,7 @@ def test_sorted_files(household, ran, refused):
 
 
 def test_validate_counts_rows_that_are_not_sorted(household, dpgm_command):
-    """Where tables are stated as sorted: two homes of which a row comes after those of a later home, and no key last."""
+    """Where tables are stated as sorted: two rows come after those of a later home."""
     folder, words = household.parent, ("validate", household, "--set", "data.sorted=true")
     (folder / "households.csv").write_text("home,own\n2,yes\n10,yes\nh1,no\nh2,no\n")
     persons = "home,line,age,sex\n2,1,30,F\n10,1,30,F\nh1,1,30,F\n"
