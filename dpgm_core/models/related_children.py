@@ -29,9 +29,8 @@ __all__ = ["Children", "find_keys"]
 #: Draws of further children until their tables are near to those of the model. They share their random numbers, so that
 #: chance is brought nearer too.
 _TILTED = 6
-#: A step is this part of the log of a ratio of counts, with so many added to both, and of it this part for what differs
-#: by another column, as several columns tell the same.
-_TILT_STEP, _TILT_RECORDS, _INTERACTION_PART = 0.75, 5.0, 0.5
+#: All steps of a column together are this part of the log of a ratio of counts, with so many added to both.
+_TILT_STEP, _TILT_RECORDS = 0.75, 5.0
 #: Larger tables are left as they come.
 _MAX_TILT_CELLS = 2**16
 #: Position codes of the second child and of later ones.
@@ -154,7 +153,7 @@ class Children:
         }
         gaps = {name: np.full(rows, name in self._related.children) for name in self.decoders}
         weighed = _ruled_out(self._orders, known, gaps)
-        seed, tilts = self._generator.integers(2**63), self._tilts(here, position) if self._even else []
+        seed, tilts = self._generator.integers(2**63), self._tilts(codes, at, position) if self._even else []
         for _ in range(_TILTED if tilts else 1):
             weights = [*weighed, *(one.weights for one in tilts)]
             drawn, possible = self._conditional.draw(here, rows, np.random.default_rng(seed), weights)
@@ -183,38 +182,28 @@ class Children:
         made = self._orders.complete(whole, known, gaps, self._generator)
         return {name: drawn[name] for name in names}, {name: made[name] for name in names if name in made}
 
-    def _tilts(self, here: Mapping[str, Array], position: int) -> list[_Tilt]:
-        """Return what the columns of further children are to have: by number of children, and by each column of the
-        root, of the first child and of the child before.
+    def _tilts(self, codes: Mapping[str, Array], at: IntArray, position: int) -> list[_Tilt]:
+        """Return what the columns of further children are to have by number of children, and by a root column too.
 
-        The tables of the second child and of later ones add up to those of all further children. here: the codes of
-        what is known of each.
+        The tables of the second child and of later ones add up to those of all further children.
         """
         model, tilts = self._model.using(unmeasured="uniform"), []
-        before = [PREVIOUS + name for name in self._names] if position == _LATER else []
-        known = [(), *((one,) for one in (*self._roots, *(FIRST + name for name in self._names), *before))]
-        sets = [(*above, name) for above in known for name in self._names]
+        sets = [(*above, name) for above in ((), *((one,) for one in self._roots)) for name in self._names]
         sets = [one for one in sets if math.prod(self._domain.shape((SIZE, *one))) <= _MAX_TILT_CELLS]
         try:
             tables = model.marginals_of([clique for one in sets for clique in ((SIZE, *one), (SIZE, POSITION, *one))])
         except TooLarge:
             return []
         for *above, name in sets:
-            table = tables[SIZE, POSITION, *above, name]
-            expected = _shares(table[:, _SECOND])
-            if above and above[0] in before:
-                expected = _shares(table[:, _LATER])
-            elif position == _LATER:
+            state = codes[SIZE][at]
+            for one in above:
+                state = state * self._domain[one].size + codes[one][at]
+            expected = _shares(tables[SIZE, POSITION, *above, name][:, _SECOND])
+            if position == _LATER:
                 number = np.arange(len(expected)).reshape(-1, *[1] * (expected.ndim - 1)) - 1
                 expected = np.maximum(number * _shares(tables[SIZE, *above, name]) - expected, 0.0)
-            expected, state = _shares(expected), here[SIZE]
-            if above:
-                # Of roots of any size: as many rows as there are of each.
-                state = here[above[0]]
-                rows = np.zeros(expected.shape[:2])
-                np.add.at(rows, (here[SIZE], state), 1.0)
-                expected = (rows[:, :, None] * expected).sum(axis=0)
-            tilts.append(_Tilt(name, state, expected, interaction=bool(above)))
+            expected = expected.reshape(-1, expected.shape[-1])
+            tilts.append(_Tilt(name, state, expected, _TILT_STEP / (1 + len(self._roots))))
         return tilts
 
     def grow(
@@ -264,11 +253,11 @@ class Children:
 class _Tilt:
     """Weights of a column's codes in each state, which bring the drawn ones nearer to the expected ones.
 
-    expected: (states, codes), in proportion. interaction: whether what all states have in common is left to others.
+    expected: (states, codes), in proportion. step: part of the log of the ratio of counts.
     """
 
-    def __init__(self, name: str, state: IntArray, expected: FloatArray, *, interaction: bool) -> None:
-        self._name, self._state, self._interaction = name, state, interaction
+    def __init__(self, name: str, state: IntArray, expected: FloatArray, step: float) -> None:
+        self._name, self._state, self._step = name, state, step
         rows = np.bincount(state, minlength=len(expected))
         sums = expected.sum(axis=1)
         self._expected = expected * np.divide(rows, sums, out=np.zeros(len(sums)), where=sums > 0)[:, None]
@@ -284,14 +273,8 @@ class _Tilt:
         size = self._expected.shape[1]
         counts = np.bincount(self._state * size + drawn[self._name], minlength=self._expected.size)
         reached = counts.reshape(self._expected.shape)
-        step = _log_ratio(self._expected, reached)
-        if self._interaction:
-            step = _INTERACTION_PART * (step - _log_ratio(self._expected.sum(axis=0), reached.sum(axis=0)))
-        self._logs = self._logs + _TILT_STEP * np.where(self._expected.sum(axis=1, keepdims=True) > 0, step, 0.0)
-
-
-def _log_ratio(expected: FloatArray, reached: IntArray) -> FloatArray:
-    return np.asarray(np.log((expected + _TILT_RECORDS) / (reached + _TILT_RECORDS)))
+        step = np.log((self._expected + _TILT_RECORDS) / (reached + _TILT_RECORDS))
+        self._logs = self._logs + self._step * np.where(self._expected.sum(axis=1, keepdims=True) > 0, step, 0.0)
 
 
 def _shares(table: FloatArray) -> FloatArray:

@@ -167,7 +167,8 @@ def test_keys_of_two_names(household, ran):
 
 
 def test_domains_in_files_and_no_structure(household):
-    """Each table's domain may be a file; without [structure] the selector is aim, over the workload of two tables."""
+    """Each table's domain may be a file; without [structure] the selector is that of the budget, over the workload of
+    two tables."""
     folder = household.parent
     (folder / "c.toml").write_text("[attributes]\nage.size = 3\nsex.size = 2\n")
     (folder / "r.toml").write_text("[attributes]\nown.size = 2\n")
@@ -176,6 +177,7 @@ def test_domains_in_files_and_no_structure(household):
     run = load_spec(household)
     assert run.selector == "aim" and run.workload is not None and run.terms.related is not None
     assert run.workload == dpgm.Workload.related(run.terms.related)
+    assert load_spec(household, ["budget={rho=1}"]).selector == "auto"
     assert run.domain.names[:4] == ("own", "size", "position", "first.age")
 
 
