@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpgm_core._util.locations import place
-from dpgm_core.domain.related import Related
+from dpgm_core.domain.related import SIZE, Related
 from dpgm_core.errors import OptionError
 from dpgm_core.models.model import Model
 from dpgm_core.models.related import RelatedModel
@@ -21,6 +21,7 @@ __all__ = [
     "by_table",
     "data_files",
     "file_names",
+    "lacks_size",
     "records_of",
     "refuse_related",
     "unanswered",
@@ -37,6 +38,11 @@ def answering(model: Model) -> Model | RelatedModel:
     if model.related is None:
         return model
     return RelatedModel(model)
+
+
+def lacks_size(model: Model) -> bool:
+    """Whether no table of two related tables holds the number of children, without which nothing can be said."""
+    return model.related is not None and SIZE in model.left_out
 
 
 def unanswered(model: Model) -> tuple[str, ...]:

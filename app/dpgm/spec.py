@@ -54,6 +54,7 @@ __all__ = [
     "read_analyses",
     "read_plain",
     "read_spec",
+    "related_selector",
     "structure_of",
     "table_of",
     "text_of",
@@ -165,7 +166,6 @@ _RESEARCH_SHARE, _DEFAULT_SELECTOR, _LEAST_SHARE = 0.8, "auto", 1e-6
 # Of two related tables: the tables, and what only their specs say.
 _TABLES = ("root", "children")
 _OF_RELATED = ("key", "max_children", "order")
-_RELATED_SELECTOR = "aim"
 _SORTED = "sorted"
 # An earlier spelling of a key in [structure], which is still read.
 _FORMER_SELECTOR_KEY, _SELECTOR_KEY = "select", "selector"
@@ -380,8 +380,8 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         raise OptionError(f"{where} has {said} at its top level; write budget = {{ {said} }}")
     check_known(where, plain, _KEYS)
     two = is_related(plain)
-    if two:
-        plain = {"structure": {_SELECTOR_KEY: _RELATED_SELECTOR}, **plain}
+    if two and "budget" in plain:
+        plain = {"structure": {_SELECTOR_KEY: related_selector(Budget.parse(plain["budget"]))}, **plain}
     for key, hint in _REQUIRED.items():
         if key not in plain and not (key == "structure" and "research" in plain):
             raise OptionError(f"{where} does not say {key!r}{hint}; add it")
@@ -483,6 +483,11 @@ def is_related(plain: Mapping[str, Any]) -> bool:
     return any(key in plain for key in _OF_RELATED) or all(isinstance(one, Mapping) for one in tables)
 
 
+def related_selector(budget: Budget) -> str:
+    """Return the default of two related tables: of pure budgets `auto` might take `mst`, which refuses them."""
+    return "aim" if budget.kind == "pure" else _DEFAULT_SELECTOR
+
+
 def _related(where: str, plain: Mapping[str, Any], folder: Path) -> tuple[Related, list[str]]:
     """Return the statement about two related tables, and remarks."""
     if "key" not in plain:
@@ -492,6 +497,10 @@ def _related(where: str, plain: Mapping[str, Any], folder: Path) -> tuple[Relate
         )
     if "research" in plain:
         raise OptionError(f"{where}: [research] is for one table, and here are two related ones; leave it out")
+    if "labels_from" in plain:
+        raise OptionError(
+            f"{where}: labels_from has labels of open columns, which two related tables cannot have; leave it out"
+        )
     table = _two(where, "domain", plain["domain"], "constraints")
     (root, remarks), (children, more) = (domain_of(f"{where}: {key}", table[key], folder) for key in _TABLES)
     most: Any = plain.get("max_children")

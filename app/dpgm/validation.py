@@ -23,7 +23,7 @@ from dpgm_core.sources.contract import RawValues, ReducingSource
 from dpgm_core.sources.csv import MAX_LINE, CsvSource, malformed_lines, number_of_fields, otherwise, unpadded
 from dpgm_core.sources.encoding import as_text, encoder, plain
 from dpgm_core.sources.reading import attempt
-from dpgm_core.sources.related import RelatedSource
+from dpgm_core.sources.related import RelatedSource, count_unsorted
 
 __all__ = [
     "ColumnReport",
@@ -139,7 +139,8 @@ class RelatedReport:
     """The report of `validate_related`, with that of each table, whose rows without a key have one that is null.
 
     repeated_roots, null_roots, orphans, surplus: root rows whose key another row has, root rows without a key, children
-    without a root, and children beyond r. broken: constraint across the tables -> how many roots break it.
+    without a root, and children beyond r. unsorted: rows whose key stands before that of the row above; None unless the
+    tables are stated as sorted. broken: constraint across the tables -> how many roots break it.
     """
 
     root: ValidationReport
@@ -148,12 +149,13 @@ class RelatedReport:
     null_roots: int = 0
     orphans: int = 0
     surplus: int = 0
+    unsorted: int | None = None
     broken: Mapping[str, int] = field(factory=dict)
 
     @property
     def ok(self) -> bool:
-        """Both tables are as the domain says, no constraint is broken, and all rows but children beyond r count."""
-        lost = self.repeated_roots or self.null_roots or self.orphans
+        """Both tables are as stated, no constraint is broken, and all rows but children beyond r count."""
+        lost = self.repeated_roots or self.null_roots or self.orphans or self.unsorted
         return self.root.ok and self.children.ok and not lost and not any(self.broken.values())
 
     def __str__(self) -> str:
@@ -163,6 +165,8 @@ class RelatedReport:
             "children without a root, which do not count": self.orphans,
             "children beyond max_children, which do not count": self.surplus,
         }
+        if self.unsorted is not None:
+            found["rows whose key stands before that of the row above, which sorted = true refuses"] = self.unsorted
         lines = [f"keys: {number:,} {what}" for what, number in found.items()]
         lines += [f"constraint {printable(name)}: {number:,} roots break it" for name, number in self.broken.items()]
         return "\n".join(["roots:", str(self.root), "", "children:", str(self.children), "", *lines])
@@ -171,8 +175,8 @@ class RelatedReport:
 def validate_related(data: Mapping[str, Any], related: Related) -> RelatedReport:
     """Read two related tables and report what does not fit, as `validate`, and which rows do not count.
 
-    For the owner of the data only. data: "root" and "children", each as `as_source` takes it. Memory grows with the
-    number of keys.
+    For the owner of the data only. data: "root" and "children", each as `as_source` takes it, and "sorted". Memory
+    grows with the number of keys.
 
     >>> homes, persons = {"id": [7, 8], "own": [1, 0]}, {"id": [7, 7, 9], "age": [3, 0, 1]}
     >>> two = Related(root=Domain.from_sizes({"own": 2}), children=Domain.from_sizes({"age": 4}), key="id",
@@ -190,6 +194,10 @@ def validate_related(data: Mapping[str, Any], related: Related) -> RelatedReport
     )
     known = {key: rows for key, rows in of_children.items() if key in of_roots}
     complete = not roots.missing and not children.missing
+    unsorted = None
+    if complete and data.get("sorted"):
+        tables = RelatedSource(root=data["root"], children=data["children"], related=related).tables
+        unsorted = sum(count_unsorted(*one) for one in tables)
     return RelatedReport(
         broken=_broken_across(data, related) if related.constraints and complete else {},
         root=evolve(roots, person=None),
@@ -198,6 +206,7 @@ def validate_related(data: Mapping[str, Any], related: Related) -> RelatedReport
         null_roots=of_roots[None],
         orphans=sum(of_children.values()) - sum(known.values()),
         surplus=sum(max(0, rows - related.max_children) for rows in known.values()),
+        unsorted=unsorted,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from dpgm_core.domain.constraints import ANY, Constraint, Listed, Mask, read_con
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DomainError, brief, did_you_mean
 
-__all__ = ["ABSENT", "FIRST", "POSITION", "PREVIOUS", "SIZE", "Related", "named_columns"]
+__all__ = ["ABSENT", "FIRST", "POSITION", "PREVIOUS", "SIZE", "Related", "is_description", "named_columns"]
 
 #: The attributes of the number of children, and of which child is looked at.
 SIZE, POSITION = "size", "position"
@@ -288,6 +289,11 @@ class Related:
         places = {column: column in each for column in one.columns if column in each or column in first}
         slots = ("",) if not each else self.slots[1:] if first else self.slots
         return [_copied(slot, one.name, attributes, one.impossible(attributes), places) for slot in slots]
+
+
+def is_description(text: str) -> bool:
+    """Return whether a ledger's text is of two related tables, as `Related.describe` writes it, and no person key."""
+    return re.match(r"at most \d+ children for each key ", text) is not None
 
 
 def _check_key(key: object) -> None:

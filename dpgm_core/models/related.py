@@ -347,8 +347,9 @@ class RelatedModel:
         Parameters
         ----------
         roots : object with an Arrow stream (pyarrow, pandas, polars)
-            Root columns, and "size" where it is known; what is missing is drawn too. Other columns pass through. Keys
-            are those of the key's column, which must differ, or 1, 2, ... without one.
+            Root columns, and "size" and columns of the first child, `first.COLUMN`, where they are known; what is
+            missing is drawn too. Other columns pass through. Keys are those of the key's column, which must differ, or
+            1, 2, ... without one.
         form : {"values", "texts", "labels"}
             Of the children.
         randomness : Randomness, optional
@@ -375,7 +376,7 @@ class RelatedModel:
         names = dict.fromkeys([*self.model._columns.names, *children.decoders])
         codes = {name: np.full(rows, -1, np.int64) for name in names}
         places = {name: np.full(rows, math.nan) for name in children.decoders}
-        for name in (*self._roots, SIZE):
+        for name in (*self._roots, SIZE, *(FIRST + name for name in self._children)):
             if name in table.column_names:
                 codes[name], place = read_cells(self.model.domain[name], table.column(name), 0)
                 places |= {name: place} if name in places else {}

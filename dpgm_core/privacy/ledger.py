@@ -52,7 +52,7 @@ from typing import Any
 
 from dpgm_core._util.exact_numbers import Amount, amount, decimal_text, whole
 from dpgm_core._util.html import Html, card, first
-from dpgm_core.domain.related import Related
+from dpgm_core.domain.related import Related, is_description
 from dpgm_core.errors import BudgetError, DpgmError, ModelFileError, brief, clipped
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger_file import (
@@ -174,7 +174,7 @@ class Ledger:
                 mu_squared = (curve.gdp_within() if curve.kind == "approx" else curve).mu_squared
         elif stated is None and budget.kind == "approx":
             stated = budget.delta / 2
-        if related is not None and person is not None:
+        if related is not None and (person is not None or rows_per_person != 1):
             raise BudgetError("a ledger has one unit: give person or related, not both")
         terms = LedgerTerms(
             name=name,
@@ -365,10 +365,11 @@ class Ledger:
         """Return the terms and the total, in words."""
         terms, entries = self.terms, self.history()
         costs = [entry.cost for entry in entries]
-        rows = "1 row" if terms.rows_per_person == 1 else f"{terms.rows_per_person} rows"
-        person = "" if terms.person is None else f", person key {terms.person!r}"
+        rows = "1 row each" if terms.rows_per_person == 1 else f"{terms.rows_per_person} rows each"
+        if terms.person is not None:
+            rows = terms.person if is_description(terms.person) else f"{rows}, person key {terms.person!r}"
         lines = [
-            f"ledger {terms.name!r}: {terms.unit}, {rows} each{person}, neighbours {terms.neighbours.value}",
+            f"ledger {terms.name!r}: {terms.unit}, {rows}, neighbours {terms.neighbours.value}",
             f"budget:    {terms.budget}",
             f"spent:     {part_text(terms.total(costs), up=True)} in {len(entries)} charge(s)",
             *_left_lines(terms, costs),

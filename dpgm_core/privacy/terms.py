@@ -182,7 +182,7 @@ class Terms:
 
     def __attrs_post_init__(self) -> None:
         whole("rows_per_person", self.rows_per_person, least=1)
-        if self.person is None and self.rows_per_person > 1:
+        if self.person is None and self.rows_per_person > 1 and self.related is None:
             raise BudgetError(
                 f"rows_per_person = {self.rows_per_person} needs a person key: name the column that identifies a person"
             )
@@ -204,6 +204,11 @@ class Terms:
         if self.person is not None:
             raise BudgetError(
                 "two related tables have a key of their own, and each root is one record; leave person out"
+            )
+        if self.rows_per_person > 1:
+            raise BudgetError(
+                "each root of two related tables is one record, and max_children says how many children count; leave "
+                "rows_per_person out"
             )
         if self.contributions is not None:
             raise BudgetError(

@@ -37,7 +37,7 @@ from dpgm_core.sources.persons import (
 )
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, checked_batch, shielded
 
-__all__ = ["RelatedSource", "one_or_related"]
+__all__ = ["RelatedSource", "count_unsorted", "one_or_related"]
 
 # A hash of the key and of the child's codes orders the children, and another one of the key draws which of them, but
 # the first, is looked at. So the record of a root is a function of the rows of its key, which the claim in
@@ -256,9 +256,7 @@ class _Sorted:
             texts = batch[1]
             if not len(texts):
                 continue
-            changes = pc.not_equal(texts[1:], texts[:-1]).fill_null(True).to_numpy(zero_copy_only=False)
-            self._starts = np.concatenate([[0], 1 + np.flatnonzero(changes)])
-            self._places = [_place_of(text) for text in texts.take(pa.array(self._starts)).to_pylist()]
+            self._starts, self._places = _runs_of(texts)
             if any(two < one for one, two in itertools.pairwise([self._last, *self._places])):
                 raise DataError(
                     f"the {self._what} table is not sorted by its key, numbers first, then texts byte by byte, then "
@@ -266,6 +264,26 @@ class _Sorted:
                 )
             self._left, self._last = batch, self._places[-1]
         return True
+
+
+def count_unsorted(source: KeyedSource, domain: Domain, key: str) -> int:
+    """Return how many rows have a key that stands before that of the row above: what `sorted` refuses."""
+    last: _Place = (0, -np.inf, b"")
+    found = 0
+    for _, raw in checked_keys(source, domain, key):
+        texts = key_texts(key, raw)
+        if len(texts):
+            places = [last, *_runs_of(texts)[1]]
+            found += sum(two < one for one, two in itertools.pairwise(places))
+            last = places[-1]
+    return found
+
+
+def _runs_of(texts: Any) -> tuple[IntArray, list[_Place]]:
+    """Where the runs of one key start, and the place of each."""
+    changes = pc.not_equal(texts[1:], texts[:-1]).fill_null(True).to_numpy(zero_copy_only=False)
+    starts = np.concatenate([[0], 1 + np.flatnonzero(changes)])
+    return starts, [_place_of(text) for text in texts.take(pa.array(starts)).to_pylist()]
 
 
 def _place_of(key: bytes | None) -> _Place:

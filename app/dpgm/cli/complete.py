@@ -78,8 +78,8 @@ def complete(
     Empty cells and null values are missing. Columns that ROWS lacks are added. Everything else is copied unchanged. The
     output holds your own ROWS, so no guarantee covers it; its stamp says so.
 
-    Of two related tables ROWS are public roots, with their size where it is known, and OUTPUT are children drawn for
-    them, with the keys of ROWS, or the numbers of their rows.
+    Of two related tables ROWS are public roots, with their size and first.COLUMN of their first child where these are
+    known, and OUTPUT are children drawn for them, with the keys of ROWS, or the numbers of their rows.
     """
     from dpgm.cli.records import check_output
     from dpgm_core._util.randomness import SeededRandomness, randomness_or_system

@@ -185,9 +185,11 @@ def _init_two(
     overwrite: bool,
 ) -> None:
     """Write one spec of two related tables, with both domains in it. more: options, and whether they were given."""
+    from dpgm.spec import related_selector
     from dpgm_core._util.toml import toml_value
     from dpgm_core.domain.domain_files import is_data, read_metadata
     from dpgm_core.domain.metadata import Metadata
+    from dpgm_core.privacy.budget import Budget
 
     given = next((option for option, is_given in more.items() if is_given), None)
     if given is not None:
@@ -210,13 +212,13 @@ def _init_two(
     ]
     files = [_data_value(one, output, is_names) if is_data(one) else "TODO" for one in sources]
     data = dict(zip(("root", "children"), files, strict=True))
+    amounts = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
     parts = {
         "data": f"data = {toml_value(data)}",
         "domain": "",
         "whose": _WHOSE_OF_TWO.format(key=toml_value(key)),
-        "selector": "aim",
+        "selector": related_selector(Budget.parse(amounts)),
     }
-    amounts = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
     spec = _spec(name, parts, sources[0], amounts, neighbours)
     domains = [one.to_toml(f"domain.{what}.") for what, one in zip(data, tables, strict=True)]
     roots, children = domains[0], domains[1].partition("\n\n")[2]  # both have the same words at their head

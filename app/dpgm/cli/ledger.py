@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,10 +17,11 @@ from dpgm.cli.common import (
     print_table,
     settings_option,
 )
+from dpgm_core.errors import OptionError
 
 if TYPE_CHECKING:
     from dpgm.validation import RelatedReport, ValidationReport
-    from dpgm_core.privacy.ledger_terms import LedgerAccount
+    from dpgm_core.domain.related import Related
 
 __all__ = ["ledger", "validate"]
 
@@ -96,19 +97,20 @@ def ledger() -> None:
 @click.option(
     "--rows-per-person", type=click.IntRange(1), default=1, show_default=True, help="Rows that count per person."
 )
+@click.option("--key", multiple=True, help="Of two related tables: the key; twice if roots and children name it apart.")
+@click.option("--max-children", type=click.IntRange(1), default=None, help="With --key: children that count per root.")
+@click.option("--order", default=None, help="With --key: column of the children that says who is first.")
 def create(
     path: Path,
-    name: str,
     epsilon: str | None,
     delta: str | None,
     rho: str | None,
     mu: str | None,
-    account: LedgerAccount | None,
     other: tuple[str, str] | None,
-    neighbours: str,
-    unit: str | None,
-    person: str | None,
-    rows_per_person: int,
+    key: tuple[str, ...],
+    max_children: int | None,
+    order: str | None,
+    **terms: Any,
 ) -> None:
     """Create the ledger PATH with the whole budget that may ever be spent on a data set."""
     from dpgm_core.privacy.budget import Budget
@@ -118,17 +120,30 @@ def create(
     budget = Budget.parse({key: value for key, value in amounts.items() if value is not None})
     made = Ledger.create(
         path,
-        name=name,
         budget=budget,
-        neighbours=neighbours,
-        unit=unit,
-        person=person,
-        rows_per_person=rows_per_person,
-        account=account,
+        related=_related(key, max_children, order),
         other=None if other is None else Budget.approx(*other),
+        **terms,
     )
     adds = ", adding squares of mu" if made.terms.account == "gaussian" else ""
-    print_out(f"created {path} for {name!r}: {budget} under {neighbours}{adds}")
+    print_out(f"created {path} for {made.name!r}: {budget} under {terms['neighbours']}{adds}")
+
+
+def _related(key: tuple[str, ...], max_children: int | None, order: str | None) -> Related | None:
+    """Return the statement about two related tables, of whose columns a ledger holds nothing; None without a key."""
+    from dpgm_core.domain.domain import Domain
+    from dpgm_core.domain.related import Related
+
+    if not key:
+        if max_children is not None or order is not None:
+            raise OptionError("--max-children and --order are of two related tables; name their key with --key")
+        return None
+    if len(key) > 2:
+        raise OptionError("two tables can be related, each with one key; give --key once or twice")
+    most: Any = max_children  # None is refused with the others
+    stands_in = "".join((*key, order or ""))  # longer names are none of these
+    root, children = (Domain.from_sizes({table + stands_in: 1}) for table in ("r", "c"))
+    return Related(root=root, children=children, key=(key[0], key[-1]), max_children=most, order=order)
 
 
 @ledger.command(name="show")

@@ -152,9 +152,11 @@ def _most_precise(done: Fit) -> NoisyTables:
 
 def _wide_bins_note(model: Model) -> str | None:
     """Return a note on bins much wider than a neighbour, including bins found privately."""
-    from dpgm.related import answering, unanswered
+    from dpgm.related import answering, lacks_size, unanswered
     from dpgm_core.models.within_bins import wide_note
 
+    if lacks_size(model):
+        return None
     unmeasured = unanswered(model)
     return wide_note(one for one in answering(model).domain if one.name not in unmeasured)
 
@@ -318,10 +320,16 @@ def _print_margins(model: Model, level: float | None) -> None:
 
     What was not measured is named, and what was measured in tied tables alone.
     """
-    from dpgm.related import answering, unanswered
+    from dpgm.related import answering, lacks_size, unanswered
     from dpgm_core.domain.attribute_tables import MISSING
     from dpgm_core.models.queries import BY_STRUCTURE
 
+    if lacks_size(model):
+        print_out(
+            "WARNING: no table that was measured holds 'size', the number of children, so the model neither answers "
+            "nor samples; its release stays: release tables that hold size too, and learn from both"
+        )
+        return
     rows, tied = [], []
     unmeasured = unanswered(model)
     answers = answering(model)

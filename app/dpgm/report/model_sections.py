@@ -8,6 +8,7 @@ from dpgm import plots
 from dpgm.plots.functions import matrix_of
 from dpgm.report.inputs import Material, Shares
 from dpgm.report.parts import cut, data_table, figure, fold, join, listing, name, paragraph, per_cent, section, several
+from dpgm.report.related_section import child_bars
 from dpgm_core._util.html import Html, tag
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.errors import DpgmError, InferenceError, TooLarge
@@ -77,9 +78,15 @@ def attributes_section(material: Material) -> list[object]:
 def _attribute_card(material: Material, at: int, attribute: str, shares: Shares, *, most: int, drawn: bool) -> Html:
     of = material.answers.domain[attribute]
     picture, related = Html(""), material.model.related
-    if drawn and (related is None or attribute not in related.children):
+    if drawn:
         room = _MAX_BAR_PICTURES_BYTES // min(len(material.columns), _MAX_PICTURES)
-        picture = figure(lambda: plots.marginal(material.model, attribute, level=material.level), most=room, bare=True)
+
+        def draw() -> plots.Picture:
+            if related is not None and attribute in related.children:
+                return child_bars(material, of, shares)
+            return plots.marginal(material.model, attribute, level=material.level)
+
+        picture = figure(draw, most=room, bare=True)
     table = _shares_table(material, of, shares, most)
     what = "bins" if of.edges is not None else "labels"
     standing = material.answers.standing(attribute)

@@ -6,20 +6,25 @@ import math
 
 import numpy as np
 
-from dpgm.report.inputs import Material
+from dpgm.plots.bars import Bars, group_labels
+from dpgm.plots.functions import notes_of
+from dpgm.report.inputs import Material, Shares
 from dpgm.report.parts import amounts, cut, data_table, facts, name, number, paragraph, section
 from dpgm_core._util.html import Html
 from dpgm_core._util.randomness import SeededRandomness
+from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.related import Related
 from dpgm_core.errors import InferenceError, TooLarge
 from dpgm_core.models.related import RelatedModel
 from dpgm_core.pipeline.evaluation import variation_distance
 from dpgm_core.privacy.sensitivity import Neighbours
 
-__all__ = ["related_section"]
+__all__ = ["child_bars", "related_section"]
 
 #: Roots of the sample that answers are compared with, always the same ones, and about how many children at most.
 _ROOTS, _CHILDREN = 20_000, 200_000
+#: Bars of a picture; further labels share one.
+_MAX_BARS = 40
 
 
 @section("related", "Two related tables")
@@ -41,6 +46,23 @@ def related_section(material: Material) -> list[object]:
     if size is not None:
         pairs.append(("Children of a root, on average", number(size, 3)))
     return [facts(pairs), *_one_child(material, related), *samples]
+
+
+def child_bars(material: Material, of: Attribute, shares: Shares) -> Bars:
+    """Return the picture of a column of children, with intervals where each label has a bar."""
+    groups = group_labels(of, shares.estimate, _MAX_BARS)
+    low, high = (() if one is None or not groups.whole else tuple(one.tolist()) for one in (shares.low, shares.high))
+    standing = material.answers.standing(of.name)
+    return Bars(
+        title=of.name,
+        standing=standing,
+        labels=groups.labels,
+        shares=tuple(groups.summed(shares.estimate, 0).tolist()),
+        low=low,
+        high=high,
+        level=material.level if low else None,
+        notes=notes_of(material.model, standing),
+    )
 
 
 def _one_child(material: Material, related: Related) -> list[Html]:

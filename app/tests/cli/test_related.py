@@ -167,7 +167,8 @@ def test_keys_of_two_names(household, ran):
 
 
 def test_domains_in_files_and_no_structure(household):
-    """Each table's domain may be a file; without [structure] the selector is aim, over the workload of two tables."""
+    """Each table's domain may be a file; without [structure] the selector is that of the budget, over the workload of
+    two tables."""
     folder = household.parent
     (folder / "c.toml").write_text("[attributes]\nage.size = 3\nsex.size = 2\n")
     (folder / "r.toml").write_text("[attributes]\nown.size = 2\n")
@@ -176,6 +177,7 @@ def test_domains_in_files_and_no_structure(household):
     run = load_spec(household)
     assert run.selector == "aim" and run.workload is not None and run.terms.related is not None
     assert run.workload == dpgm.Workload.related(run.terms.related)
+    assert load_spec(household, ["budget={rho=1}"]).selector == "auto"
     assert run.domain.names[:4] == ("own", "size", "position", "first.age")
 
 
@@ -234,6 +236,18 @@ def test_sorted_files(household, ran, refused):
     left = dpgm.Ledger.open(folder / "out/household.ledger").remaining()
     assert "sorted" in refused("fit", household, "--set", "data.sorted=true", "--set", "budget.epsilon=5")
     assert dpgm.Ledger.open(folder / "out/household.ledger").remaining() == left
+
+
+def test_validate_counts_rows_that_are_not_sorted(household, dpgm_command):
+    """Where tables are stated as sorted: two rows come after those of a later home."""
+    folder, words = household.parent, ("validate", household, "--set", "data.sorted=true")
+    (folder / "households.csv").write_text("home,own\n2,yes\n10,yes\nh1,no\nh2,no\n")
+    persons = "home,line,age,sex\n2,1,30,F\n10,1,30,F\nh1,1,30,F\n"
+    for rows, number in (("h2,1,40,F\n", 0), ("2,2,40,F\nh2,1,40,F\n10,2,40,M\n", 2)):
+        (folder / "persons.csv").write_text(persons + rows)
+        code, out, _ = dpgm_command(*words)
+        assert code == bool(number) and f"keys: {number} rows whose key stands before" in out
+    assert "whose key stands before" not in dpgm_command("validate", household)[1]
 
 
 def test_other_formats(household, ran):
@@ -299,6 +313,8 @@ def test_a_sample_replaces_only_samples(fitted, tmp_path, ran, refused):
         ('structure.cliques=[["own"]]', "no clique holds 'size'"),
         ('structure={selector="mst"}', "use 'aim'"),
         ('research.regressions=["age ~ sex"]', "[research] is for one table"),
+        ("labels_from=labels.dpgm", "which two related tables cannot have"),
+        ("rows_per_person=2", "leave rows_per_person out"),
     ],
 )
 def test_what_cannot_be_is_refused_before_any_charge(household, refused, setting, said):
@@ -341,6 +357,35 @@ def test_a_ledger_has_one_unit(household, ran, refused, setting):
     before = ledger.remaining()
     assert "guarantees of different kinds do not add up" in refused("fit", household, "--set", setting)
     assert ledger.remaining() == before
+
+
+def test_a_ledger_that_was_created_before(household, ran, refused):
+    """With the key, r and order of the spec it pays for its run; what it shows is no person key."""
+    path = household.parent / "own.ledger"
+    create = ("ledger", "create", path, "--name", "h", "--epsilon", 50, "--neighbours", "add-remove")
+    for words, said in [
+        (("--max-children", 3), "name their key with --key"),
+        (("--key", "home"), "max_children is missing"),
+        (("--key", "a", "--key", "b", "--key", "c", "--max-children", 3), "--key once or twice"),
+        (("--key", "home", "--max-children", 3, "--rows-per-person", 2), "one unit"),
+    ]:
+        assert said in refused(*create, *words) and not path.exists()
+    unit = ("--unit", "one household with all its members")
+    ran(*create, *unit, "--key", "home", "--max-children", 3, "--order", "line")
+    shown = "all its members, at most 3 children for each key 'home', ordered by 'line', neighbours add-remove"
+    assert shown in ran("ledger", "show", path)[0]
+    household.write_text(SPEC.replace("simulation = { seed = 5 }\n", ""))
+    ran("fit", household, "--set", f"ledger={{path='{path}'}}")
+    assert len(dpgm.Ledger.open(path).history()) == 1
+
+
+def test_a_fit_whose_tables_lack_the_size_says_so(household, ran, monkeypatch):
+    """A selector may leave it out, which is known after the charge alone; what is paid for is saved and shown."""
+    monkeypatch.setattr("dpgm.spec._check_measured", lambda *_: [])
+    cliques = 'structure={cliques=[["own"], ["first.age", "age"]]}'
+    out, _ = ran("fit", household, "--set", cliques)
+    assert "holds 'size', the number of children" in out and (household.parent / "out/household.dpgm").is_file()
+    assert json.loads(ran("fit", household, "--again", "--set", cliques, "--json")[0])["model"]
 
 
 def test_no_record_is_in_what_is_said(household, dpgm_command):
@@ -430,6 +475,12 @@ def test_children_of_public_roots(fitted, tmp_path, ran, refused):
     rows.write_text("home,own,size\nä,yes,2\n", encoding="utf-16")
     ran("complete", fitted, rows, "-o", tmp_path / "wide.csv", "--dialect", "encoding=utf-16", "--seed", 2)
     assert "\nä,1," in (tmp_path / "wide.csv").read_text(encoding="utf-16")
+    rows.write_text("home,own,size,first.age,first.sex\n" + "".join(f"{at},yes,,61,M\n" for at in range(40)))
+    ran("complete", fitted, rows, "-o", tmp_path / "known.csv", "--seed", 1)
+    heads = [one for one in table(tmp_path / "known.csv") if one["line"] == "1"]
+    assert len(heads) == 40 and all(int(one["age"]) >= 60 and one["sex"] == "M" for one in heads)
+    rows.write_text("home,own,first.age\nx,yes,3\n")
+    assert "probability 0" in refused("complete", fitted, rows, "-o", tmp_path / "p.csv")
     rows.write_text("home,own,age\nx,yes,3\n")
     assert "the column 'age', which children have" in refused("complete", fitted, rows, "-o", tmp_path / "p.csv")
     rows.write_text("home,own\nx,yes\nx,no\n")

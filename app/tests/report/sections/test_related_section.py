@@ -50,6 +50,20 @@ def test_both_tables_have_their_columns(parsed):
     assert "first.age" not in text and "position" not in text
 
 
+def test_columns_of_children_have_pictures():
+    """Their bars are the shares of all children, with the intervals of these."""
+    from dpgm.report.inputs import Material
+    from dpgm.report.related_section import child_bars
+
+    material = Material(model_under("add-remove"), file="m.dpgm", digest=None, ledger=None, level=0.9)
+    assert material.shares is not None
+    bars = child_bars(material, material.answers.domain["age"], material.shares["age"])
+    shares = material.answers.intervals("age", level=0.9)
+    assert bars.shares == pytest.approx(shares.estimate.tolist()) and bars.low == pytest.approx(shares.low.tolist())
+    cards = str(make_report(material.model)).split("<article")[1:]
+    assert len(cards) == 3 and all("<svg" in one.split("</article>")[0] for one in cards)
+
+
 def test_a_model_of_one_table_has_no_such_section(parsed):
     """Nor has one that was learned from nothing."""
     assert "related" not in parsed(make_report(uniform({"a": 2}))).texts
