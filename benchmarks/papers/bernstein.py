@@ -1,0 +1,3 @@
+"""Bernstein, McKenna, Sun, Sheldon, Hay and Miklau (ICML 2017)."""
+
+STUDY = None
