@@ -407,9 +407,9 @@ def _loopy(lines: Sequence[Line]) -> Judged:
     side = facts_of(lines[0]["cell"])["side"]
     fits = any(draws(some, "junction tree", "fits") != [0.0] * len(some) for some in found.values())
     text = (
-        f"loopy belief propagation, {side} x {side} grid, whose junction tree {'fits' if fits else 'does not fit'}: edge "
-        f"tables nearer to the true ones than the noisy tables in {nearer[0]} of {len(means)} cells by CGM, in {nearer[1]} "
-        f"by naive MLE, in {nearer[2]} by `eb-map`"
+        f"{side} x {side} grid, whose junction tree {'fits' if fits else 'does not fit'}, loopy belief propagation: edge "
+        f"tables nearer to the truth than the noisy tables in {nearer[0]} of {len(means)} cells by CGM, in {nearer[1]} by "
+        f"naive MLE, in {nearer[2]} by `eb-map`"
     )
     return _OK if nearer[0] == len(means) else _BUT, text
 
