@@ -29,7 +29,7 @@ IN_TESTS = {name: f"test_{name}.py" for name in (
     "adult", "bayes_net", "constants", "conversions", "coverage", "fig3b", "inference", "mixture", "mrf", "privbayes",
     "scale",
     "selection",
-)} | {"fig1": "test_figures.py"}  # fmt: skip
+)}  # fmt: skip
 
 
 def names() -> dict[str, str]:

@@ -23,7 +23,7 @@ from benchmarks.papers import bernstein_pages as pages
 from benchmarks.papers.bernstein_pages import Scores, scored
 from benchmarks.papers.bernstein_runs import BASE, DAYS, work
 from benchmarks.papers.claims import Claim, claim, report
-from benchmarks.peers.mbi_peer import mbi_missing
+from benchmarks.protocol.trials import METHODS as METHODS_OF_TRIALS
 from benchmarks.protocol.trials import draws, geometric, kl_of, ratios
 
 PROJECTIONS = ("projected", "unprojected", "projected own", "unprojected own")
@@ -407,9 +407,9 @@ def _loopy(lines: Sequence[Line]) -> Judged:
     side = facts_of(lines[0]["cell"])["side"]
     fits = any(draws(some, "junction tree", "fits") != [0.0] * len(some) for some in found.values())
     text = (
-        f"{side} x {side} grid, whose junction tree {'fits' if fits else 'does not fit'}, loopy belief propagation: edge "
-        f"tables nearer to the truth than the noisy tables in {nearer[0]} of {len(means)} cells by CGM, in {nearer[1]} by "
-        f"naive MLE, in {nearer[2]} by `eb-map`"
+        f"{side} x {side} grid, whose junction tree {'fits' if fits else 'does not fit'}, loopy belief propagation: "
+        f"edge tables nearer to the truth than the noisy ones in {nearer[0]} of {len(means)} cells by CGM, in "
+        f"{nearer[1]} by naive MLE, in {nearer[2]} by `eb-map`"
     )
     return _OK if nearer[0] == len(means) else _BUT, text
 
@@ -425,7 +425,7 @@ def _trial(asked: Namespace, cell: str, draw: int) -> int:
 
 
 def _missing(method: str) -> str | None:
-    return mbi_missing() if method == "mbi" else None
+    return METHODS_OF_TRIALS[method].missing() if method in ("mbi", "psgd") else None
 
 
 _GROUPS: Mapping[str, Any] = dict.fromkeys(method for methods in METHODS.values() for method in methods)
