@@ -82,7 +82,7 @@ def serves(cell: str, draw: int, method: str) -> bool:
     if method not in METHODS[figure]:
         return False
     if figure == "1a" and method == "learned":
-        return epsilon == 0.5 and records <= 10**7 and records in [10**power for power in range(8)] and draw < 10
+        return epsilon == 0.5 and records in [10**power for power in range(9)] and draw < 10
     if figure == "2" and method != "learners":
         return draw < {"references": 5, "psgd": PSGD_DRAWS.get((size, records), 1), "mbi": 7 // size}[method]
     if figure == "3a" and method in ("psgd", "mbi"):
