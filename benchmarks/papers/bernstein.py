@@ -105,9 +105,7 @@ def claims(lines: Sequence[Line]) -> list[Claim]:
     of = {figure: beginning(lines, figure) for figure in METHODS}
     theory = {name: [line for line in of["theory"] if line["cell"].split()[1] == name] for name in pages.THEORY}
     learned, own = having(of["1a"], method="learned"), having(of["1a"], method="tables")
-    psgd = (
-        [line for line in of["2"] if line["method"] in ("psgd", "learners")] if having(of["2"], method="psgd") else []
-    )
+    psgd = [line for line in of["2"] if line["method"] != "mbi"] if having(of["2"], method="psgd") else []
     mobile = [line for line in of["3b"] if "eps=" in line["cell"]]
     with_psgd = mobile if having(mobile, method="psgd") else []
     two, three = "[figure 2](plots/fig2-paper-k5.svg)", "[figure 3b](plots/fig3b.svg)"

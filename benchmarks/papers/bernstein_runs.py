@@ -270,6 +270,7 @@ def algorithm(facts: Mapping[str, str], trial: int) -> dict[str, float]:
 
 GRAPHS = {"chain3": "third-order chain", "er": "Erdős-Rényi, 18 edges"}
 RATES = (0.1, 0.3, 1.0)  # learning rates of DP-SGD
+DIVERGED = 1e3  # nats
 
 
 def plans(records: int) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -321,7 +322,7 @@ def psgd(opened: Callable[[], LiveCurator], score: Callable[[Any, LiveCurator], 
     """DP-SGD with per-example clipping to sqrt(|C|) and momentum .9: the best of its grid, and the untuned point of it.
 
     The grid has two `plans` and three `RATES`. Untuned is the second plan at the learner's default rate of 1. opened: a
-    fresh curator. score: what a learner reaches on it; infinite is a run that diverged, and left out where not all did.
+    fresh curator. score: what a learner reaches on it; a run that ran away counts as `DIVERGED`.
     """
     # the same rounds are opened for each learning rate: calibrate them once
     dpgm_core.curator.live.round_noise = _round_noise
@@ -335,12 +336,14 @@ def psgd(opened: Callable[[], LiveCurator], score: Callable[[Any, LiveCurator], 
             before = time.process_time()
             reached = score(one, source)
             spent = time.process_time() - before
-            grid[rate, step] = {"kl": reached, "seconds": spent, "learning_rate": step, "sampling_rate": rate}
-    untuned = grid[plans(records)[1][0], RATES[-1]]
-    return {
-        "psgd oracle": min((one for one in grid.values() if math.isfinite(one["kl"])), key=lambda one: one["kl"]),
-        "psgd untuned": untuned if math.isfinite(untuned["kl"]) else untuned | {"kl": 1e3},
-    }
+            grid[rate, step] = {
+                "kl": min(reached, DIVERGED),
+                "seconds": spent,
+                "learning_rate": step,
+                "sampling_rate": rate,
+            }
+    best = min(grid.values(), key=lambda one: one["kl"])
+    return {"psgd oracle": best, "psgd untuned": grid[plans(records)[1][0], RATES[-1]]}
 
 
 _round_noise = cache(dpgm_core.privacy.rounds.round_noise)
@@ -412,7 +415,8 @@ def figure_3a(task: Task) -> dict[str, Any]:
             return reached[-1][0]
 
         best = psgd(lambda: curator(codes, population, epsilon, seed), score, records)["psgd oracle"]
-        fitted("psgd oracle", min(reached, key=lambda each: each[0])[1], best["seconds"])
+        if reached:
+            fitted("psgd oracle", min(reached, key=lambda each: each[0])[1], best["seconds"])
         return found
     noisy = draw_release(population, records, epsilon, seed)
     if task.method == "mbi":
