@@ -2,9 +2,9 @@
 
     python -m benchmarks.smokes [NAME ...]
 
-Every module here that has a `STUDY` or a `MEASUREMENT` takes --smoke. `.ci/run` runs those that are not in `IN_TESTS`,
-each as a process of its own and without the data that is not part of the project. The output of one that fails is
-shown, and the exit code is 1.
+Every module here that has a `STUDY` or a `MEASUREMENT` takes --smoke, and so does each paper ("paper bernstein").
+`.ci/run` runs those that are not in `IN_TESTS`, each as a process of its own and without the data that is not part of
+the project. The output of one that fails is shown, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ IN_TESTS = {name: f"test_{name}.py" for name in (
     "adult", "bayes_net", "constants", "conversions", "coverage", "fig3b", "inference", "mixture", "mrf", "privbayes",
     "scale",
     "selection",
-)} | {"fig1": "test_figures.py"}  # fmt: skip
+)}  # fmt: skip
 
 
 def names() -> dict[str, str]:
     """Return the benchmarks that take --smoke: name -> "STUDY" or "MEASUREMENT"."""
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.py"))}
+    papers = sorted((FOLDER / "papers").glob("*.py"))
+    texts |= {f"paper {path.stem}": path.read_text(encoding="utf-8") for path in papers}
     found = {name: re.search(r"^(STUDY|MEASUREMENT) = ", text, re.MULTILINE) for name, text in texts.items()}
     return {name: match[1] for name, match in found.items() if match}
 
@@ -49,8 +51,8 @@ def main(given: Sequence[str]) -> int:
 
 def _fails(name: str, kind: str, scratch: str) -> bool:
     """Run one benchmark in a process of its own and say how it went."""
-    command = [sys.executable, "-m", f"benchmarks.{name}", "--smoke"]
-    command += ["--store", f"{name}.jsonl"] if kind == "STUDY" else []
+    command = [sys.executable, "-m", *f"benchmarks.{name}".split(), "--smoke"]
+    command += ["--store", f"{name.replace(' ', '-')}.jsonl"] if kind == "STUDY" else []
     environment = os.environ | ONE_THREAD | {"PYTHONPATH": str(FOLDER.parent), "DPGM_SHARED": scratch}
     began = time.monotonic()
     done = subprocess.run(
