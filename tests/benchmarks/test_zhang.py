@@ -8,10 +8,10 @@ import pytest
 
 pytest.importorskip("joblib")
 
-from benchmarks import mrf
 from benchmarks.cases.markov import Ising, Labels, Polynomial, _gibbs, ising, walsh
 from benchmarks.harness.main import main
 from benchmarks.harness.runs import read
+from benchmarks.papers import zhang
 from benchmarks.protocol.crossing import crossing, records_at, search, slope
 from benchmarks.protocol.recovery import (
     LABEL_METHODS,
@@ -191,7 +191,7 @@ def test_triples_are_found(method):
 def test_a_smoke_run_finds_what_selection_needs(tmp_path, capsys):
     """Far from the 304 and 588 records needed even three trials a point do not stray: by a factor of 4."""
     store = tmp_path / "store.jsonl"
-    main(mrf.STUDY, ["--smoke", "--store", str(store), "--only-methods", f"{SELECT},threshold"])
+    main(zhang.STUDY, ["--smoke", "--store", str(store), "--only-methods", f"{SELECT},threshold"])
     stars = found(read(store))
     for goal, theirs in (("structure", 304), ("parameters", 588)):
         ours = stars["zcdp matching 8", SELECT, goal].records
@@ -203,11 +203,11 @@ def test_a_search_without_privacy_is_of_real_trials(tmp_path):
     """One line for the search; a cell that there is not is refused."""
     store = tmp_path / "store.jsonl"
     given = ["--store", str(store), "--trials", "3"]
-    main(mrf.STUDY, [*given, "--cells", "zcdp matching 8", "--only-methods", "non-private"])
+    main(zhang.STUDY, [*given, "--cells", "zcdp matching 8", "--only-methods", "non-private"])
     (one,) = read(store)
     assert one["method"] == "non-private" and one["structure"]
     with pytest.raises(SystemExit) as left:
-        main(mrf.STUDY, [*given, "--cells", "days 1"])
+        main(zhang.STUDY, [*given, "--cells", "days 1"])
     assert left.value.code == 2
 
 
