@@ -210,7 +210,7 @@ def claims(lines: Sequence[Line]) -> list[Claim]:
 
 
 def _table(stars: Found, promise: str, at: int) -> tuple[str, str]:
-    """A cell of Table 1: whether the slope of the paper's method is one that the rate has there, with or without logs."""
+    """A cell of Table 1: whether the slope of the paper's method is one of the rate there, with or without logs."""
     rate, goal = PAPER[promise][at], GOALS[at]
     theirs, ours = PAPER[promise][2 + at], PAPER[promise][4 + at]
     measured = theirs and slope_of(stars, *theirs, goal)

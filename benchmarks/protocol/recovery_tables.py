@@ -48,8 +48,8 @@ THEORY = {
     ("pure", "mrf-fw"): ("p log p", "p log p"),
 }
 #: Table 1 of Zhang et al. (2020): what it says of structure and of parameters; then, for each, the promise and method
-#: of the runs here, by the paper's methods and by ours. rho = .01 is within (.75, 1e-6), so the parameters of approximate
-#: DP are those of zCDP, as in the paper.
+#: of the runs here, by the paper's methods and by ours. rho = .01 is within (.75, 1e-6), so the parameters of
+#: approximate DP are those of zCDP, as in the paper.
 PAPER = {
     "non-private": ("log p", "log p", ("zcdp", "non-private"), ("zcdp", "non-private"), None, None),
     "approximate DP": (
