@@ -162,6 +162,32 @@ def network(folder: Path, name: str) -> Network:
     return Network(name=name, dag=dag, truth=cpds_of({one[0]: np.exp(potentials[one]) for one in dag.families})[0])
 
 
+def drawn_network(kind: str, size: int, seed: int) -> Network:
+    """A random network: two parents each, as far as there are two before it.
+
+    kind: "dirichlet" has two or three labels and rows of a Dirichlet distribution of .3; "parity" has binary
+    attributes, of which half are the exclusive or of their parents in nine of ten records, the others a regression.
+    """
+    rng = np.random.default_rng([zlib.crc32(kind.encode()), size, seed])
+    sizes = {f"x{place}": 2 if kind == "parity" else int(rng.integers(2, 4)) for place in range(size)}
+    domain = Domain.from_sizes(sizes)
+    parents = {
+        child: tuple(str(one) for one in rng.choice(domain.names[:place], size=min(place, 2), replace=False))
+        for place, child in enumerate(domain.names)
+    }
+    dag, tables = Dag(domain, parents), {}
+    for child, above in dag.parents.items():
+        shape = domain.shape(above)
+        if kind == "dirichlet":
+            tables[child] = np.moveaxis(rng.dirichlet(np.full(sizes[child], 0.3), size=shape), -1, 0)
+            continue
+        odd = np.indices(shape).sum(axis=0) % 2
+        logits = sum((rng.normal() * at for at in np.indices(shape)), np.full(shape, rng.normal()))
+        one = np.where(odd, 0.9, 0.1) if len(above) == 2 and rng.random() < 0.5 else 1 / (1 + np.exp(-logits))
+        tables[child] = np.stack([1 - one, one])
+    return Network(name=f"{kind}{size}-{seed}", dag=dag, truth=cpds_of(tables)[0])
+
+
 def _made(name: str) -> Network:
     """Attributes of two to four labels, up to two parents, skewed tables."""
     rng = np.random.default_rng(1)
