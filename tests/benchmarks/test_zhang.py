@@ -167,8 +167,8 @@ def test_the_excess_risk_falls_with_the_budget():
 
 
 def test_claims_are_judged_by_slopes():
-    """Crossings that grow as sqrt(p) reproduce a cell of sqrt(p), and are a contradiction to a cell of log p; what was
-    not run is not attempted."""
+    """Crossings that grow as sqrt(p) reproduce a cell of sqrt(p) and not a cell of log p; what was not run is not
+    attempted."""
 
     def search(cell: str, method: str, place: int) -> dict:
         outcomes = {str(place - 1): [0, 10], str(place): [10, 10]}
@@ -182,7 +182,7 @@ def test_claims_are_judged_by_slopes():
     ]
     known = {one.name: one for one in zhang.claims([line for line in lines if line["cell"] in zhang.SEARCHES])}
     assert known["Z5"].status == "reproduced" and "slope 0.5" in known["Z5"].found
-    assert known["Z1"].status == "contradicted"
+    assert known["Z1"].status == "with a caveat" and "above it" in known["Z1"].found
     assert known["Z3"].status == known["Z18"].status == "not attempted"
     rates = [
         {"cell": f"rate {n} 0.01", "method": "mrf-fw", "trial": 0, "risk": (n * 0.1) ** (-2 / 3)} | RUN
