@@ -5,8 +5,7 @@
 KL(true || learned) in nats, average over data sets; learning rates are chosen by the truth, for each method and each
 epsilon on its own (NOT PRIVATE, as in the paper). N = 20,000 records, delta = 1/N, neighbours add-remove, N declared as
 public knowledge. Populations have Dirichlet(1) edge potentials on a third-order chain of 10 attributes with 4 labels.
-The part `store` takes each data set of figure 2 on which results/trials.jsonl has DP-SGD, and fits one Gaussian release
-of the same records by `eb-map`; results/psgd.md holds its table.
+On the data sets of figure 2 `benchmarks.paper bernstein` compares it with one Gaussian release fitted by `eb-map`.
 """
 
 from __future__ import annotations
@@ -21,9 +20,8 @@ import numpy as np
 from attrs import evolve, frozen
 
 import dpgm_core.curator.live
-from benchmarks.harness.main import RESULTS, Measurement, main
-from benchmarks.harness.output import markdown, pyplot, save
-from benchmarks.harness.runs import read
+from benchmarks.harness.main import Measurement, main
+from benchmarks.harness.output import pyplot, save
 from benchmarks.protocol.populations import (
     Population,
     curator,
@@ -33,8 +31,7 @@ from benchmarks.protocol.populations import (
     random_estimator,
     structure_of,
 )
-from benchmarks.protocol.trials import STORE, data_set, scores
-from dpgm_core import NoisyTables, Structure, learn
+from dpgm_core import NoisyTables, Structure
 from dpgm_core.counting.table_counts import count
 from dpgm_core.sources import as_source
 
@@ -139,27 +136,11 @@ def accuracy(asked: Namespace) -> None:
         plot(asked.plot, rows, epsilons)
 
 
-def store(asked: Namespace) -> None:
-    """KL, nats, on the data sets of figure 2: DP-SGD and one Gaussian release at (epsilon, 1/N), Laplace at epsilon."""
-    found = scores(read(RESULTS / STORE), lambda cell, base: cell.noise == "laplace")
-    runs = [(cell, trial, results) for cell, of in found.items() for trial, results in of.items()]
-    rows = []
-    for cell, trial, results in [run for run in runs if "psgd oracle" in run[2]][: 1 if asked.smoke else None]:
-        data = data_set(cell.name, trial)
-        release = curator(data.codes, data.population, cell.epsilon, data.seed).release()
-        gaussian = data.population.kl(learn(release, "eb-map").model.potentials.values)
-        psgd, pure = (results[name]["kl"] for name in ("psgd oracle", "eb-map"))
-        kls = [f"{kl:.3g}" for kl in (psgd, gaussian, pure)]
-        rows.append([cell.name, str(trial), *kls, f"{psgd / gaussian:.2f}", f"{psgd / pure:.2f}"])
-    over = ["DP-SGD / Gaussian", "DP-SGD / Laplace"]
-    print(markdown(["cell", "trial", "DP-SGD", "eb-map, Gaussian", "eb-map, Laplace", *over], rows))
-
-
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--plot", type=Path, help="file for the picture, .svg")
 
 
-MEASUREMENT = Measurement(about=__doc__, parts={"accuracy": accuracy, "store": store}, arguments=_arguments)
+MEASUREMENT = Measurement(about=__doc__, parts={"accuracy": accuracy}, arguments=_arguments)
 
 if __name__ == "__main__":
     main(MEASUREMENT)

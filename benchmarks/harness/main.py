@@ -1,6 +1,6 @@
 """The one `main` of all benchmarks: the command line, and for a study also what is resumed and what is reported.
 
-    STUDY = Study(about=__doc__, name="fig1", cells=cells, methods=METHODS, work=work, text=tables)
+    STUDY = Study(about=__doc__, name="adult", cells=cells, methods=METHODS, work=work, text=tables)
 
     if __name__ == "__main__":
         main(STUDY)

@@ -11,7 +11,7 @@ from attrs import evolve
 pytest.importorskip("joblib")
 pytest.importorskip("matplotlib")
 
-from benchmarks import fig2, selftuning
+from benchmarks import selftuning
 from benchmarks.harness.main import main
 from benchmarks.harness.runs import Task, finished, read
 from benchmarks.protocol.populations import Population, draw_release, structure_of
@@ -51,9 +51,8 @@ def test_other_names_are_refused(name):
 
 def test_every_grid_is_of_cells_that_can_be_named():
     """So that --cells and the store can say each of them."""
-    for grids in (fig2.GRIDS, selftuning.GRIDS):
-        for grid in grids.values():
-            assert all(Cell.parse(cell.name) == cell for cell in grid)
+    for grid in selftuning.GRIDS.values():
+        assert all(Cell.parse(cell.name) == cell for cell in grid)
 
 
 def test_draws_reuse_five_populations_with_other_records_and_noise():
@@ -180,19 +179,16 @@ def test_summaries_and_ranks_by_hand():
     assert low == pytest.approx(1.0) and high == pytest.approx(4.0)
 
 
-def test_figure_2_from_one_command(tmp_path, capsys):
-    """One tiny cell: runs, resumes without repeating, and writes its table and figure."""
+def test_a_study_resumes_without_repeating(tmp_path, capsys):
+    """Two tiny cells: the second start has nothing to do and changes nothing."""
     store = tmp_path / "trials.jsonl"
     given = ["--cells", "*", "--only-methods", "uniform,naive-discrepancy,naive-path,em-path", "--store", str(store)]
     grid = dict.fromkeys(cells(("chain3",), 2, [(3000, 0.5), (10**4, 0.5)]), 2)
     main(of(grid), given)
     assert "16 to do" in capsys.readouterr().err
     before = store.read_bytes()
-    main(of(grid, fig2.tables, fig2.pictures, "fig2"), given)
+    main(of(grid), given)
     assert "nothing to do" in capsys.readouterr().err and store.read_bytes() == before
-    text = (tmp_path / "fig2.md").read_text()
-    assert "Ranking" in text and "naive discrepancy" in text and "x naive, chain3" in text
-    assert (tmp_path / "fig2-k2.png").stat().st_size > 0 and (tmp_path / "fig2-k2.svg").stat().st_size > 0
     assert len(finished(store)) == 16 and set(scores(read(store))) == set(grid)
 
 
