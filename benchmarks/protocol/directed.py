@@ -309,10 +309,13 @@ def over_baseline(ours: Values, theirs: Values) -> tuple[float, float, int]:
     if not both:
         return float("nan"), float("nan"), 0
     mine, other = np.array([ours[trial] for trial in both]), np.array([theirs[trial] for trial in both])
-    ratio, count = float(mine.sum() / other.sum()), len(both)
-    if count == 1:
-        return ratio, float("nan"), 1
-    without = (mine.sum() - mine) / (other.sum() - other)
+    count = len(both)
+    if not other.sum():  # most probable records may all be right
+        return float("nan"), float("nan"), count
+    ratio, rest = float(mine.sum() / other.sum()), other.sum() - other
+    if count == 1 or not rest.all():
+        return ratio, float("nan"), count
+    without = (mine.sum() - mine) / rest
     return ratio, float(np.sqrt((count - 1) * np.var(without))), count
 
 

@@ -99,6 +99,8 @@ def test_ratios_are_of_means_over_the_trials_both_have():
     assert (ratio, count) == (0.5, 3)
     assert spread == pytest.approx(0, abs=1e-12)
     assert over_baseline({0: 1.0, 1: 1.0}, {0: 1.0, 1: 3.0})[:2] == (0.5, pytest.approx(1 / 3))
+    assert np.isnan(over_baseline({0: 1.0, 1: 1.0}, {0: 0.0, 1: 0.0})[0])
+    assert np.isnan(over_baseline({0: 1.0, 1: 1.0}, {0: 0.0, 1: 2.0})[1])
 
 
 def test_a_budget_of_equal_error_is_interpolated():

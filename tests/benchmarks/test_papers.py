@@ -1,13 +1,10 @@
 """The papers' one command, and what a claim is."""
 
-from importlib import import_module
-
 import pytest
 
 pytest.importorskip("joblib")
 
 from benchmarks import paper
-from benchmarks.harness.runs import read
 from benchmarks.papers.claims import STATUSES, Claim, claim, report
 
 LINE = {"cell": "c", "trial": 0, "method": "m", "cpu": 1800.0, "by": "dpgm 1 +abc"}
@@ -37,13 +34,3 @@ def test_what_is_refused(capsys, monkeypatch):
         assert left.value.code == 2
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 2 and "bernstein" in said[0] and "dpgm[plots]" in said[1]
-
-
-@pytest.mark.parametrize("name", ["chowdhury", "zhang"])
-def test_the_committed_page_is_that_of_the_committed_store(name):
-    """Each number that the documentation includes is computed from the store."""
-    study = import_module(f"benchmarks.papers.{name}").STUDY
-    page = study.committed.with_suffix(".md").read_text(encoding="utf-8")
-    assert study.text(read(study.committed)) == page
-    names = [one.name for one in import_module(f"benchmarks.papers.{name}").claims(read(study.committed))]
-    assert len(names) == len(set(names)) and all(f"| {one} " in page for one in names)
