@@ -141,7 +141,11 @@ def test_claims_follow_their_lines():
         ((1, 1), "contradicted"),
     ):
         kls = {"cgm-em auto": 2.0, "cgm-em converged": 4.0, "naive tiny": naive[0], "naive auto": naive[1]}
-        some = [line("2 er k=5 N=10000 eps=0.5", "learners", **{name: {"kl": kl} for name, kl in kls.items()})]
+        some = [
+            line(
+                "2 er k=5 N=10000 eps=0.5", "learners", **{name: {"kl": kl, "seconds": 1.0} for name, kl in kls.items()}
+            )
+        ]
         (found,) = [one for one in bernstein.claims(some) if one.name == "B11"]
         assert found.status == status and "2.00 times the KL of EM stopped" in found.found.replace("2.00 to ", "")
     every = bernstein.claims([])
