@@ -344,6 +344,9 @@ def pictures(lines: Sequence[Line], folder: Path) -> list[Path]:
         known = {size: one.records for size, one in of.items() if one.records}
         ax.loglog(list(known), list(known.values()), "o-", label=method)
     if ax.lines:
+        sizes = sorted({size for of in twise_stars(lines).values() for size in of})
+        ax.set_xticks(sizes, list(map(str, sizes)))
+        ax.minorticks_off()
         ax.legend()
     return [save(figure, folder / "zhang")]
 
