@@ -1,4 +1,4 @@
-"""Published Bayesian networks and a made-up one: true tables, records drawn from them, and questions about them."""
+"""Published Bayesian networks and made-up ones: true tables, records drawn from them, and questions about them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from dpgm.interop.bif import read_bif
 from dpgm_core import Array, Clique, Dag, Domain, FloatArray, IntArray, Model
 from dpgm_core.models.cpds import cpds_of
 
-#: Needs no file.
+#: Networks that need no file, and how many attributes they have.
 MADE = "made"
+GENERATED = {MADE: 8, "made20": 20}
 QUESTIONS = 30
 #: Mixed into each row of every learned table: a divergence is infinite where the truth has mass and a model has none.
 SMOOTHING = 1e-4
@@ -104,8 +105,10 @@ class Network:
             distances.append(np.abs(tables[name] - exact).sum(axis=0)[seen].reshape(-1))
         return float(np.concatenate(distances).mean())
 
-    def answers_off(self, tables: dict[str, FloatArray]) -> tuple[float, float]:
-        """Mean L1 to the true marginals of single attributes, and to the true answers to the questions."""
+    def answers_off(self, tables: dict[str, FloatArray]) -> dict[str, float]:
+        """`alone`: mean L1 to the true marginals of single attributes. `asked`: to the true answers to the questions.
+        `map`: how much less likely, in nats, the learned most probable record with that evidence is than the true one.
+        """
         learned = Model.from_cpds(self.dag, row_smoothed(tables))
         alone = learned.marginals_of(list(self.alone))
         ones = [float(np.abs(alone[one] - true).sum()) for one, true in self.alone.items()]
@@ -113,7 +116,24 @@ class Network:
             float(np.abs(learned.marginal((one.target,), given=one.evidence) - true).sum())
             for one, true in self.questions
         ]
-        return float(np.mean(ones)), float(np.mean(asked))
+        lost = [self._lost(learned, one.evidence) for one, _ in self.questions]
+        return {name: float(np.mean(of)) for name, of in (("alone", ones), ("asked", asked), ("map", lost))}
+
+    def _lost(self, learned: Model, evidence: dict[str, int]) -> float:
+        """Nats between the most probable records of the truth and of a model, both with this evidence, in the truth."""
+        labels = {name: self.dag.domain[name].labels[code] for name, code in evidence.items()}
+        return self._log_weight(self.model.map_assignment(labels)) - self._log_weight(learned.map_assignment(labels))
+
+    def _log_weight(self, record: dict[str, str]) -> float:
+        """Log-probability of a record, after the row smoothing, which keeps it finite."""
+        domain = self.dag.domain
+        codes = {name: domain[name].labels.index(label) for name, label in record.items()}
+        smooth = self._smooth
+        return sum(float(np.log(smooth[one[0]][tuple(codes[name] for name in one)])) for one in self.dag.families)
+
+    @cached_property
+    def _smooth(self) -> dict[str, FloatArray]:
+        return row_smoothed(self.truth)
 
 
 def family_counts(dag: Dag, records: Array) -> dict[str, FloatArray]:
@@ -129,31 +149,57 @@ def row_smoothed(tables: dict[str, FloatArray]) -> dict[str, FloatArray]:
 
 def there(folder: Path, name: str) -> bool:
     """Whether the network is here."""
-    return name == MADE or (folder / f"{name}.bif").is_file()
+    return name in GENERATED or (folder / f"{name}.bif").is_file()
 
 
 @lru_cache(maxsize=8)
 def network(folder: Path, name: str) -> Network:
-    """`NAME.bif` of a folder, or the made-up one. Published rows are rounded: here they sum to 1. Raises DpgmError."""
-    if name == MADE:
-        return _made()
+    """`NAME.bif` of a folder, or a made-up one. Published rows are rounded: here they sum to 1. Raises DpgmError."""
+    if name in GENERATED:
+        return _made(name)
     structure, potentials = read_bif(folder / f"{name}.bif")
     dag = Dag.of(structure)
     return Network(name=name, dag=dag, truth=cpds_of({one[0]: np.exp(potentials[one]) for one in dag.families})[0])
 
 
-def _made() -> Network:
-    """Eight attributes of two to four labels, up to two parents, skewed tables."""
-    rng = np.random.default_rng(1)
-    sizes = {f"x{place}": int(rng.integers(2, 5)) for place in range(8)}
+def drawn_network(kind: str, size: int, seed: int) -> Network:
+    """A random network: two parents each, as far as there are two before it.
+
+    kind: "dirichlet" has two or three labels and rows of a Dirichlet distribution of .3; "parity" has binary
+    attributes, of which half are the exclusive or of their parents in nine of ten records, the others a regression.
+    """
+    rng = np.random.default_rng([zlib.crc32(kind.encode()), size, seed])
+    sizes = {f"x{place}": 2 if kind == "parity" else int(rng.integers(2, 4)) for place in range(size)}
     domain = Domain.from_sizes(sizes)
     parents = {
-        name: tuple(str(one) for one in rng.choice(domain.names[:place], size=min(place, 2), replace=False))
-        for place, name in enumerate(domain.names)
+        child: tuple(str(one) for one in rng.choice(domain.names[:place], size=min(place, 2), replace=False))
+        for place, child in enumerate(domain.names)
+    }
+    dag, tables = Dag(domain, parents), {}
+    for child, above in dag.parents.items():
+        shape = domain.shape(above)
+        if kind == "dirichlet":
+            tables[child] = np.moveaxis(rng.dirichlet(np.full(sizes[child], 0.3), size=shape), -1, 0)
+            continue
+        odd = np.indices(shape).sum(axis=0) % 2
+        logits = sum((rng.normal() * at for at in np.indices(shape)), np.full(shape, rng.normal()))
+        one = np.where(odd, 0.9, 0.1) if len(above) == 2 and rng.random() < 0.5 else 1 / (1 + np.exp(-logits))
+        tables[child] = np.stack([1 - one, one])
+    return Network(name=f"{kind}{size}-{seed}", dag=dag, truth=cpds_of(tables)[0])
+
+
+def _made(name: str) -> Network:
+    """Attributes of two to four labels, up to two parents, skewed tables."""
+    rng = np.random.default_rng(1)
+    sizes = {f"x{place}": int(rng.integers(2, 5)) for place in range(GENERATED[name])}
+    domain = Domain.from_sizes(sizes)
+    parents = {
+        child: tuple(str(one) for one in rng.choice(domain.names[:place], size=min(place, 2), replace=False))
+        for place, child in enumerate(domain.names)
     }
     dag = Dag(domain, parents)
     tables = {
-        name: np.moveaxis(rng.dirichlet(np.full(sizes[name], 0.5), size=dag.domain.shape(above)), -1, 0)
-        for name, above in dag.parents.items()
+        child: np.moveaxis(rng.dirichlet(np.full(sizes[child], 0.5), size=dag.domain.shape(above)), -1, 0)
+        for child, above in dag.parents.items()
     }
-    return Network(name=MADE, dag=dag, truth=cpds_of(tables)[0])
+    return Network(name=name, dag=dag, truth=cpds_of(tables)[0])

@@ -1,4 +1,4 @@
-"""Learners of Bayesian networks over a public graph, their errors, and the tables of `benchmarks.bayes_net`."""
+"""Learners of Bayesian networks over a public graph, their errors, and the tables of `benchmarks.papers.chowdhury`."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ METHODS: dict[str, Method | None] = {
 
 
 def judged(network: Network, method: str, epsilon: str, count: int, seed: int) -> dict[str, Any]:
-    """One method on one draw of records: `kl` in nats, `l1` to the exact tables; `alone` and `asked`, L1, at epsilon 1.
+    """One method on one draw of records: `kl` in nats, `l1` to the exact tables; see `answers_off` for the others.
 
     Every method gets the same records, and where it measures the same tables with the same noise, the same release.
     """
@@ -127,8 +127,7 @@ def judged(network: Network, method: str, epsilon: str, count: int, seed: int) -
         learned = fitted(chosen, network.dag, records, epsilon, Fraction(1, count), seed)
     spent = time.process_time() - start
     errors = {"kl": network.divergence(learned.for_kl), "l1": network.off_the_records(learned.tables, records)}
-    if epsilon == "1":  # more work than most methods are
-        errors["alone"], errors["asked"] = network.answers_off(learned.for_kl)
+    errors |= network.answers_off(learned.for_kl)
     if learned.tables is not learned.for_kl:
         errors["kl_clipped"] = network.divergence(learned.tables)
     return {name: float(f"{error:.6g}") for name, error in errors.items()} | learned.said | {"seconds": round(spent, 3)}
@@ -186,7 +185,7 @@ def seconds(network: Network, method: str, epsilon: str, count: int, seed: int) 
 
 
 # --------------------------------------------------------------------------------------------------
-# What `benchmarks.bayes_net` runs on the Adult table: learners of two given graphs, and private selection.
+# What `benchmarks.papers.chowdhury` runs on the Adult table: learners of two given graphs, and private selection.
 
 DELTA = "1e-9"
 #: Of a cell: what stands for its epsilon and its promise.
@@ -276,19 +275,24 @@ def _model(method: PeopleMethod, domain: Domain, records: Array, budget: Budget,
 
 
 # --------------------------------------------------------------------------------------------------
-# The tables of `benchmarks.bayes_net`: errors over the baseline's, budgets of equal error, real records.
+# The tables of `benchmarks.papers.chowdhury`: errors over the baseline's, budgets of equal error, real records.
 
 ERRORS = {"kl": "KL", "l1": "L1 of conditional tables"}
 
 Values = Mapping[int, float]  # trial -> error
 
 
+def networks_alone(lines: Sequence[Line]) -> list[Line]:
+    """Return the runs on networks whose truth is known."""
+    return [line for line in lines if line["cell"].split()[0] not in ("adult", "time")]
+
+
 def tables(lines: Sequence[Line]) -> str:
     """All of them, in the order of the page that shows them."""
-    runs = [line for line in lines if line["cell"].split()[0] not in ("adult", "time")]
-    parts = ["# Bayesian networks over a public graph\n"]
+    runs = networks_alone(lines)
+    parts: list[str] = []
     if runs:
-        others = [epsilon for epsilon in _epsilons(runs) if epsilon != "1"]
+        others = [epsilon for epsilon in epsilons_of(runs) if epsilon != "1"]
         parts += [
             _ratios(runs, "kl", "1", "kl"),
             _budgets(runs),
@@ -305,42 +309,58 @@ def over_baseline(ours: Values, theirs: Values) -> tuple[float, float, int]:
     if not both:
         return float("nan"), float("nan"), 0
     mine, other = np.array([ours[trial] for trial in both]), np.array([theirs[trial] for trial in both])
-    ratio, count = float(mine.sum() / other.sum()), len(both)
-    if count == 1:
-        return ratio, float("nan"), 1
-    without = (mine.sum() - mine) / (other.sum() - other)
+    count = len(both)
+    if not other.sum():  # most probable records may all be right
+        return float("nan"), float("nan"), count
+    ratio, rest = float(mine.sum() / other.sum()), other.sum() - other
+    if count == 1 or not rest.all():
+        return ratio, float("nan"), count
+    without = (mine.sum() - mine) / rest
     return ratio, float(np.sqrt((count - 1) * np.var(without))), count
 
 
 def budget_ratio(ours: Mapping[float, float], theirs: Mapping[float, float], epsilon: float) -> str:
-    """What the baseline spends, epsilon, over what ours needs for the baseline's error there.
-
-    ours, theirs: epsilon -> error. Between two epsilons both are taken as powers.
+    """`ratio_of_budgets` as a table has it.
 
     >>> budget_ratio({0.25: 4.0, 1: 1.0}, {1.0: 2.0}, 1)
     '2.0'
     """
+    ratio = ratio_of_budgets(ours, theirs, epsilon)
+    if ratio is not None:
+        return f"{ratio:.1f}"
     if epsilon not in theirs or not ours:
         return "-"
-    wanted = theirs[epsilon]
+    least, most = min(ours), max(ours)
+    if ours[least] <= theirs[epsilon]:
+        return f">{epsilon / least:.1f}"
+    return "<1" if most >= epsilon else "-"
+
+
+def ratio_of_budgets(ours: Mapping[float, float], theirs: Mapping[float, float], epsilon: float) -> float | None:
+    """What the baseline spends, epsilon, over what ours needs for the baseline's error there; None where that is not
+    between two that were run.
+
+    ours, theirs: epsilon -> error. Between two epsilons both are taken as powers.
+    """
+    wanted = theirs.get(epsilon)
     at = sorted(ours)
-    if ours[at[0]] <= wanted:
-        return f">{epsilon / at[0]:.1f}"
+    if wanted is None or not at or ours[at[0]] <= wanted:
+        return None
     for low, high in itertools.pairwise(at):
         if ours[low] > wanted >= ours[high]:
             along = np.log(ours[low] / wanted) / np.log(ours[low] / ours[high])
-            return f"{epsilon / float(np.exp(np.log(low) + along * np.log(high / low))):.1f}"
-    return "<1" if at[-1] >= epsilon else "-"
+            return float(epsilon / np.exp(np.log(low) + along * np.log(high / low)))
+    return None
 
 
 def _ratios(runs: Sequence[Line], error: str, epsilon: str, name: str = "") -> str:
     """Methods x networks, with standard errors; the baseline's own error."""
-    rows, names = [], _networks(runs)
+    rows, names = [], networks_of(runs)
     for method in METHODS:
         row = [method]
         for network in names:
-            theirs = _values(runs, f"{network} {epsilon}", BASELINE, error)
-            ours = _values(runs, f"{network} {'1' if method == EXACT else epsilon}", method, error)
+            theirs = values_of(runs, f"{network} {epsilon}", BASELINE, error)
+            ours = values_of(runs, f"{network} {'1' if method == EXACT else epsilon}", method, error)
             if method == BASELINE and theirs:
                 row.append(f"= {np.mean(list(theirs.values())):.3g}")
             else:
@@ -361,7 +381,7 @@ def _draws(runs: Sequence[Line], names: Sequence[str], epsilon: str) -> list[str
     """The fewest and the most that a method had."""
     found = []
     for name in names:
-        counts = [len(_values(runs, f"{name} {epsilon}", method, "kl")) for method in METHODS]
+        counts = [len(values_of(runs, f"{name} {epsilon}", method, "kl")) for method in METHODS]
         there = sorted(count for count in counts if count) or [0]
         found.append(str(there[0]) if there[0] == there[-1] else f"{there[0]} to {there[-1]}")
     return found
@@ -372,8 +392,8 @@ def _budgets(runs: Sequence[Line]) -> str:
     rows = []
     for method, error in itertools.product(METHODS, ERRORS):
         row = []
-        for name in _networks(runs):
-            ours, theirs = _paired_curves(runs, name, method, error)
+        for name in networks_of(runs):
+            ours, theirs = paired_curves(runs, name, method, error)
             row.append(" / ".join(budget_ratio(ours, theirs, epsilon) for epsilon in (1.0, 3.0)))
         if method not in (EXACT, BASELINE) and any(value != "- / -" for value in row):
             rows.append([method, ERRORS[error], *row])
@@ -383,14 +403,14 @@ def _budgets(runs: Sequence[Line]) -> str:
         "the smallest one.\n"
     )
     title = "The paper's headline: budget of equal error"
-    return section(title, ["method", "error", *_networks(runs)], rows, "budget", said)
+    return section(title, ["method", "error", *networks_of(runs)], rows, "budget", said)
 
 
-def _paired_curves(runs: Sequence[Line], name: str, method: str, error: str) -> tuple[dict[float, float], ...]:
+def paired_curves(runs: Sequence[Line], name: str, method: str, error: str) -> tuple[dict[float, float], ...]:
     """epsilon -> mean error, of the method and of the baseline, over the trials that both have at that epsilon."""
     curves: tuple[dict[float, float], ...] = ({}, {})
-    for epsilon in _epsilons(runs):
-        both = [_values(runs, f"{name} {epsilon}", one, error) for one in (method, BASELINE)]
+    for epsilon in epsilons_of(runs):
+        both = [values_of(runs, f"{name} {epsilon}", one, error) for one in (method, BASELINE)]
         trials = set(both[0]) & set(both[1])
         if trials:
             for curve, values in zip(curves, both, strict=True):
@@ -400,18 +420,21 @@ def _paired_curves(runs: Sequence[Line], name: str, method: str, error: str) -> 
 
 def _queries(runs: Sequence[Line]) -> str:
     """Means, not ratios."""
-    rows = []
+    rows, errors = [], ("alone", "asked", "map")
     for method in METHODS:
         found = [
-            [list(_values(runs, f"{name} 1", method, error).values()) for error in ("alone", "asked")]
-            for name in _networks(runs)
+            [list(values_of(runs, f"{name} 1", method, error).values()) for error in errors]
+            for name in networks_of(runs)
         ]
         if any(values for pair in found for values in pair):
             rows.append(
                 [method, *(" / ".join(f"{np.mean(one):.4f}" if one else "-" for one in pair) for pair in found)]
             )
-    said = "Mean L1 of single attributes' marginals / of P(target | two others), to the truth.\n"
-    return section("Queries, epsilon = 1", ["method", *_networks(runs)], rows, "queries", said)
+    said = (
+        "Mean L1 of single attributes' marginals / of P(target | two others), to the truth / nats by which the learned "
+        "most probable record, given two attributes, is less likely than the true one.\n"
+    )
+    return section("Queries, epsilon = 1", ["method", *networks_of(runs)], rows, "queries", said)
 
 
 def _times(lines: Sequence[Line]) -> str:
@@ -439,13 +462,16 @@ def _people(lines: Sequence[Line]) -> str:
     return section("Adult: real records", head, rows, "adult")
 
 
-def _values(runs: Sequence[Line], cell: str, method: str, error: str) -> Values:
-    return {line["trial"]: line[error] for line in having(runs, cell=cell, method=method)}
+def values_of(runs: Sequence[Line], cell: str, method: str, error: str) -> Values:
+    """Trial -> error, of the runs that have it."""
+    return {line["trial"]: line[error] for line in having(runs, cell=cell, method=method) if error in line}
 
 
-def _networks(runs: Sequence[Line]) -> list[str]:
+def networks_of(runs: Sequence[Line]) -> list[str]:
+    """Return the networks, in the order of the lines."""
     return list(dict.fromkeys(line["cell"].split()[0] for line in runs))
 
 
-def _epsilons(runs: Sequence[Line]) -> list[str]:
+def epsilons_of(runs: Sequence[Line]) -> list[str]:
+    """Return the epsilons, rising."""
     return sorted({line["cell"].split()[1] for line in runs}, key=float)

@@ -1,4 +1,4 @@
-"""Methods that recover Markov random fields, and the measurements of `benchmarks.mrf`."""
+"""Methods that recover Markov random fields, and the measurements of `benchmarks.papers.zhang`."""
 
 from __future__ import annotations
 
@@ -418,6 +418,73 @@ def coefficient(model: Model, clique: tuple[str, ...]) -> float:
             signs = [np.array([1, -1] if place in wanted else [1, 1]) for place in places]
             total += float((reduce(np.multiply.outer, signs) * table).mean())
     return total
+
+
+#: Theorem 1.4: disjoint triples of .4, all maximal monomials within .1.
+TWISE_RHO, TWISE_START = "0.1", 4096
+
+
+def twise_trial(size: int, method: str, records: int, number: int) -> dict[str, bool]:
+    """One trial with a third as many triples as attributes: signs and records of its own."""
+    rng = np.random.default_rng([LABEL_BASE, size, records, number, 3])
+    truth = Polynomial.draw(size, [(at, at + 1, at + 2) for at in range(0, size, 3)], rng)
+    codes = truth.records(records, rng)
+    model = _by_walsh(truth, codes, WALSH_METHODS[method], Budget.zcdp(TWISE_RHO), int(rng.integers(2**32)))
+    off = max(abs(coefficient(model, clique) - value) for clique, value in truth.monomials.items())
+    return {"parameters": off <= WITHIN}
+
+
+def twise_needed(size: int, method: str, trials: int, seconds: float) -> dict[str, Any]:
+    """The points of a search for n* of a binary t-wise model, t = 3."""
+    return search(partial(twise_trial, size, method), {"parameters": TWISE_START}, trials=trials, seconds=seconds)
+
+
+# --------------------------------------------------------------------------------------------------
+# Theorem 1.3: the excess risk of private Frank-Wolfe.
+
+RISK_SIZE = 8
+
+
+def excess_risk(records: int, rho: str, number: int) -> dict[str, float]:
+    """`risk`: the logistic loss of `mrf-fw` less the least one in the same l1 ball, on the same records; nats, mean of
+    the attributes of a matching. Weights are the learned model's, (i, j) and (j, i) averaged, without fields."""
+    rng = np.random.default_rng([BASE, records, *rho.encode(), number, 4])
+    truth = ising("matching", RISK_SIZE, rng)
+    codes = truth.records(records, rng)
+    learned = _regressed(truth, codes, Budget.zcdp(rho), int(rng.integers(2**32)), clip=None)
+    states, counts = np.unique(codes, axis=0, return_counts=True)
+    spins, shares = 1 - 2.0 * states, counts / records
+    losses = []
+    for place in range(RISK_SIZE):
+        inputs, signs = np.delete(spins, place, axis=1), spins[:, place]
+        own = _logistic_loss(2 * np.delete(learned[place], place), inputs, signs, shares)[0]
+        losses.append(own - _least_loss(inputs, signs, shares, 2 * truth.width))
+    return {"risk": float(np.mean(losses))}
+
+
+def _logistic_loss(
+    weights: FloatArray, inputs: FloatArray, signs: FloatArray, shares: FloatArray
+) -> tuple[float, FloatArray]:
+    """The mean loss, nats, and its gradient."""
+    margins = signs * (inputs @ weights)
+    pull = -signs * shares / (1 + np.exp(margins))
+    return float(shares @ np.logaddexp(0, -margins)), pull @ inputs
+
+
+def _least_loss(inputs: FloatArray, signs: FloatArray, shares: FloatArray, radius: float) -> float:
+    """The least loss of weights with an l1 norm of at most the radius: w = u - v, u and v not negative."""
+    count = inputs.shape[1]
+
+    def loss(both: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient = _logistic_loss(both[:count] - both[count:], inputs, signs, shares)
+        return value, np.concatenate([gradient, -gradient])
+
+    room = {"type": "ineq", "fun": lambda both: radius - both.sum(), "jac": lambda both: -np.ones(2 * count)}
+    done = minimize(
+        loss, np.zeros(2 * count), jac=True, method="SLSQP", bounds=[(0, None)] * 2 * count, constraints=[room],
+        options={"ftol": 1e-12, "maxiter": 500},
+    )  # fmt: skip
+    return float(done.fun)
 
 
 # --------------------------------------------------------------------------------------------------

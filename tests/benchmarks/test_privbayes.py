@@ -29,6 +29,16 @@ def test_a_run_on_made_up_people(tmp_path):
     assert 0 < line["error3"] < 2
 
 
+def test_a_pair_that_informs_only_together_is_worth_its_choice():
+    """One generated network of seven: half of its children are the exclusive or of their parents."""
+    ours, by_one = (
+        privbayes.of_network(method, "parity", 7, "100", 1)["kl"] for method in (privbayes.TOGETHER, privbayes.BY_ONE)
+    )
+    assert 0 < ours < by_one / 3
+    line = {"cell": "parity 8 1", "method": privbayes.GIVEN, "trial": 1, "kl": 0.25}
+    assert "| parity | " in privbayes.tables([line]) and "0.2500 (0.250)" in privbayes.tables([line])
+
+
 def test_without_the_data_it_is_refused(tmp_path, capsys):
     """One line, exit 2."""
     with pytest.raises(SystemExit) as left:

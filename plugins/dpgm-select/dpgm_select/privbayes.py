@@ -1,11 +1,14 @@
 """A directed graph on an order of the attributes: parents of each among those before it, by the exponential mechanism.
 
 Source: Zhang, Cormode, Procopiuc, Srivastava, Xiao (2017), PrivBayes, for the order, for at most k parents, and for the
-score, the L1 distance of a family's table from what independence of the child and its parents would make of it. Beyond
-the source: parents are added one at a time, and the table is compared with a model of what was measured for the parents
-so far, which is independence where there are none. So a second parent counts for what it adds to the first, and all
-children choose against one model. Scores are less by a part of the noise that the family's own table would have, and
-every child may do with the parents that it has: a large table of little dependence is not worth its noise.
+score, the L1 distance of a family's table from what independence of the child and its parents would make of it. The
+parents' own distribution is that of a model of what was measured before, so the sensitivity is that of one table.
+
+Where no child has more than `_MOST_CANDIDATES` sets of one or two parents, a child chooses between all of these at
+once, one child after the other as in the source; a pair that informs only together is found. Elsewhere, and for a third
+parent, parents are added one at a time, all children against one model, and a parent counts for what it adds to those
+before. Scores are less by a part of the noise that the family's own table would have, and every child may do with the
+parents that it has: a large table of little dependence is not worth its noise.
 """
 
 from __future__ import annotations
@@ -58,6 +61,9 @@ _ALONE, _CHOICES = {"pure": 0.4, "zcdp": 0.3}, 0.2
 _SHRUNKEN = 0.3
 #: Of all records: where a dependence has to be larger to be found, there are fewer rounds, each with sharper choices.
 _BLUNT = 0.1
+#: Of one child: where there are more sets of at most two parents, parents are added one at a time. 16 attributes have
+#: 121; a choice between more is blunter, and the model is learned anew for each child.
+_MOST_CANDIDATES = 128
 #: A `Dag` has no larger family.
 _MOST_CELLS = 10**7
 
@@ -74,8 +80,9 @@ def _count(instance: object, attribute: Any, value: object) -> None:
 
 @frozen(kw_only=True)
 class PrivBayes(Options):
-    """Attributes alone, then round by round at most one parent more for each, and a table of each one with its parents.
+    """Attributes alone, then parents for each, and a table of each one with its parents.
 
+    Up to two parents are chosen together where there are few candidates, else one at a time, and so are further ones.
     Serves pure and zCDP budgets. The structure is a directed graph, one clique (child, parents...) for each attribute,
     which learners of Bayesian networks need and all others take. Families are candidates of the workload, so its size
     of sets bounds them too; its weights do not enter, as in a product of conditionals each family counts alike.
@@ -164,40 +171,47 @@ class PrivBayes(Options):
         trace: list[dict[str, Any]] = []
         fit: Fit | None = None
         left_out = set[Clique]()
-        progress("selecting parents", 0, rounds)
-        for number in range(1, rounds + 1):
-            fit = fitting(session.pooled(), _graph(session, chosen), fit)
-            total = session.pooled().total
-            each = _each(whole, families, rounds)
-            if session.choices_left and not each <= session.choices_left[-1]:
-                each = session.choices_left[-1]  # fewer are made than were planned, of the sharpness that was
-            tables = share_of(whole, (1 - share - _CHOICES) / rounds)
+        stages = _stages(families, rounds)
+        count = sum(len(children) for _, batches in stages for children in batches)
+        progress("selecting parents", 0, count)
+        for number, (parents, batches) in enumerate(stages, 1):
+            tables = share_of(whole, (1 - share - _CHOICES) / len(stages))
             a_cell = _SHRUNKEN * absolute(share_of(tables, 1 / len(families)), session.terms, workload)
-            for place, (child, cliques) in enumerate(families.items(), 1):
-                used = ((number - 1) * len(families) + place) / (rounds * len(families))
-                limits = self.limits(used, least=growth.size.cells())
-                more = [family for family in cliques if _grows(chosen[child], family, number)]
-                room = [family for family in more if _fits(growth.size, session.domain.shape(family), family, limits)]
-                left_out.update(set(more).difference(room))
-                candidates = [chosen[child], *room]
-                if len(candidates) > 1:
-                    scores = score_candidates(
-                        session, candidates, predict_tables(fit, candidates), total, a_cell, weighted=False
+            # Of the last stage half is left, to be divided by the sizes of all families.
+            part = share_of(tables, (0.5 if number == len(stages) else 1.0) / len(batches))
+            for at, children in enumerate(batches):
+                fit = fitting(session.pooled(), _graph(session, chosen), fit)
+                total = session.pooled().total
+                each = _each(whole, families, rounds)
+                if session.choices_left and not each <= session.choices_left[-1]:
+                    each = session.choices_left[-1]  # fewer are made than were planned, of the sharpness that was
+                for child in children:
+                    limits = self.limits((len(trace) + 1) / count, least=growth.size.cells())
+                    more = [family for family in families[child] if _grows(chosen[child], family, parents)]
+                    room = [
+                        family for family in more if _fits(growth.size, session.domain.shape(family), family, limits)
+                    ]
+                    left_out.update(set(more).difference(room))
+                    candidates = [chosen[child], *room]
+                    if len(candidates) > 1:
+                        scores = score_candidates(
+                            session, candidates, predict_tables(fit, candidates), total, a_cell, weighted=False
+                        )
+                        chosen[child] = session.select(scores, each).cliques[0]
+                        growth.add(chosen[child])
+                    trace.append(
+                        {
+                            "round": number,
+                            "chosen": _family(child, chosen[child]),
+                            "epsilon": epsilon_of(each),
+                            "cells": growth.size.cells(),
+                        }
                     )
-                    chosen[child] = session.select(scores, each).cliques[0]
-                    growth.add(chosen[child])
-                trace.append(
-                    {
-                        "round": number,
-                        "chosen": _family(child, chosen[child]),
-                        "epsilon": epsilon_of(each),
-                        "cells": growth.size.cells(),
-                    }
-                )
-            if number < rounds:
-                weights = _weights(session, chosen)
-                session.measure({clique: share_of(tables, part) for clique, part in weights.items()})
-            progress("selecting parents", number, rounds)
+                    progress("selecting parents", len(trace), count)
+                if (number, at + 1) != (len(stages), len(batches)):
+                    measured = {child: chosen[child] for child in children} if len(batches) > 1 else chosen
+                    weights = _weights(session, measured)
+                    session.measure({clique: share_of(part, weight) for clique, weight in weights.items()})
         if left_out:
             notes.append(
                 f"{len(left_out):,} of {sum(map(len, families.values())):,} sets of parents were not there to choose: "
@@ -245,7 +259,16 @@ def _families(order: Sequence[str], cliques: Sequence[Clique]) -> dict[str, list
 
 def _count_choices(families: Mapping[str, Sequence[Clique]], rounds: int) -> int:
     """Return how many choices there are at most: the second in the order has one parent to choose, and so on."""
-    return sum(min(rounds, max(map(len, cliques)) - 1) for cliques in families.values())
+    stages = [parents for parents, _ in _stages(families, rounds)]
+    return sum(1 + sum(parents < max(map(len, cliques)) for parents in stages[1:]) for cliques in families.values())
+
+
+def _stages(families: Mapping[str, Sequence[Clique]], rounds: int) -> list[tuple[int, list[list[str]]]]:
+    """Return (at most so many parents, children in batches) for each stage; a model is learned before every batch."""
+    together = [sum(len(family) <= 3 for family in cliques) for cliques in families.values()]
+    pairs = rounds > 1 and max(together) <= _MOST_CANDIDATES
+    first = [(2, [[child] for child in families])] if pairs else []
+    return first + [(parents, [list(families)]) for parents in range(3 if pairs else 1, rounds + 1)]
 
 
 def _largest(families: Mapping[str, Sequence[Clique]]) -> int:
@@ -255,13 +278,14 @@ def _largest(families: Mapping[str, Sequence[Clique]]) -> int:
 
 def _each(budget: Budget, families: Mapping[str, Sequence[Clique]], rounds: int) -> Budget:
     """Return the budget of one choice."""
-    return share_of(budget, _CHOICES / (rounds * len(families)))
+    return share_of(budget, _CHOICES / (len(_stages(families, rounds)) * len(families)))
 
 
 def _detectable(budget: Budget, families: Mapping[str, Sequence[Clique]], terms: Terms, rounds: int) -> float | None:
-    """Records by which a pair must be ahead of all others that one child chooses from; see `spending.detectable`."""
-    pairs = max(sum(len(family) == 2 for family in cliques) for cliques in families.values())
-    return detectable(_each(budget, families, rounds), pairs, terms)
+    """Records by which a family must be ahead of all others in a child's first choice; see `spending.detectable`."""
+    parents = _stages(families, rounds)[0][0]
+    most = max(sum(len(family) <= parents + 1 for family in cliques) for cliques in families.values())
+    return detectable(_each(budget, families, rounds), most, terms)
 
 
 def _rounds(budget: Budget, families: Mapping[str, Sequence[Clique]], terms: Terms, records: float | None) -> int:
