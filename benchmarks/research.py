@@ -4,7 +4,7 @@
 
 A table is the population; records are drawn from it with replacement, a model is fitted under differential privacy, and
 the intervals of `dpgm analyse` are compared with the population's own values: after `auto`, with a share for a
-structure check (`check`), with a plan that states the logistic regression (`plan`: a share of .6 of the budget, the
+structure check (`check`), with a plan that states the logistic regression (`plan`: a share of .8 of the budget, the
 rest by `auto`; `plan alone`: all of it), and on a chain that is wrong on purpose (`chain`). Beside them: the intervals
 of the same records without privacy, and of the model taken for data. Cells are "population budget": (epsilon, 1e-6), or
 pure epsilon. Seeds are 1000 and on, which no rule was chosen on. On the population `narrow` all pairs are measured,
@@ -458,7 +458,7 @@ def tables(lines: Sequence[Line]) -> str:
 #: What the methods are, for readers of the summary.
 _WORDS = {
     "auto": "after `auto`",
-    "plan": "planned, share .6",
+    "plan": "planned, share .8",
     "plan alone": "planned, all of the budget",
     "check": "after `auto`, with a holdout",
     "chain": "on a wrong chain",
