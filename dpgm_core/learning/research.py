@@ -79,8 +79,8 @@ _MISSING = -9.0
 _MAX_CELLS = 2**20
 #: Effects of a smaller part of each variance are left to the model, and tables with a smaller share are not measured.
 _MIN_EFFECT, _MIN_SHARE = 5e-4, 1e-4
-#: Larger ones too where what no table tells then stays below a share that leaves answers far from `by structure`, in nine
-#: of ten distributions: as with many labels, whose tables of three attributes cost much.
+#: Larger ones too where no table then tells at most such a share of any answer, in nine of ten distributions, which is
+#: far from `by structure`: as with many labels, whose tables of three attributes cost much.
 _FEW_EFFECT, _FEW_QUANTILE, _FEW_UNSUPPORTED = 3e-3, 0.9, 0.03
 #: Updates of the split at most, and how far above F, in parts, a gradient may be at the end.
 _MAX_UPDATES, _GAP = 3000, 1e-3
