@@ -58,10 +58,18 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.workload import Workload
 
-__all__ = ["ANALYSIS_TABLES", "SHARE", "ResearchPlan", "Targeted", "plan_research", "split_budget", "split_pure_budget"]
+__all__ = [
+    "ANALYSIS_TABLES",
+    "ResearchPlan",
+    "Targeted",
+    "default_share",
+    "plan_research",
+    "split_budget",
+    "split_pure_budget",
+]
 
-#: The default share of a budget for the tables of analyses, where another selector has the rest.
-SHARE = 0.8
+#: Share of a budget for the tables of analyses where another selector has the rest, and where they hold all columns.
+_SHARE, _SHARE_OF_ALL = 0.6, 0.9
 
 #: Purpose of the budget of the tables of analyses, in the plan of a selection.
 ANALYSIS_TABLES = "tables of the analyses"
@@ -530,6 +538,19 @@ def _with_regression(regression: Regression, table: FloatArray, generator: np.ra
     return np.where(inside > 0, table * factors / (inside @ factors), table)
 
 
+def default_share(columns: Iterable[str], workload: Workload) -> float:
+    """Return the share of a budget for tables of these columns, where another selector has the rest.
+
+    Where they are all that the workload holds, their tables serve every other question too; else the other columns
+    have only the rest.
+
+    >>> workload = Workload.all(Domain.from_sizes({"a": 2, "b": 2, "c": 2}))
+    >>> default_share("abc", workload), default_share("ab", workload)
+    (0.9, 0.6)
+    """
+    return _SHARE_OF_ALL if set(columns).issuperset(workload.attributes) else _SHARE
+
+
 # --- The selector ---------------------------------------------------------------------------------
 
 
@@ -553,7 +574,7 @@ class Targeted:
         (), help="what their parts of a budget with Gaussian noise are proportional to, by table; none for equal parts"
     )
     analyses: tuple[str, ...] = option((), help="what they are for, in words; part of the model's provenance")
-    share: float = option(SHARE, help="their part of the budget; at 1 no other table is measured", validator=_in_unit)
+    share: float = option(_SHARE, help="their part of the budget; at 1 no other table is measured", validator=_in_unit)
     then: Any = component_option("auto", kind="selector", help="the selector that spends the rest")
 
     def __attrs_post_init__(self) -> None:
