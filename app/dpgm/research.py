@@ -18,7 +18,7 @@ from dpgm.formulas import Formula, read_formula
 from dpgm.spec import PlannedAnalysis, read_analyses
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DpgmError, StructureError, clipped
-from dpgm_core.learning.research import SHARE, ResearchPlan, Targeted, plan_research
+from dpgm_core.learning.research import ResearchPlan, Targeted, default_share, plan_research
 from dpgm_core.learning.selector import Selector
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.workload import Workload
@@ -60,7 +60,7 @@ def research_selector(
     workload: Workload | Domain,
     analyses: Sequence[str | Mapping[str, Any] | PlannedAnalysis],
     *,
-    share: float = SHARE,
+    share: float | None = None,
     then: str | Mapping[str, Any] | Selector = "auto",
     pure: bool = False,
 ) -> Targeted:
@@ -72,8 +72,9 @@ def research_selector(
         The one that the fit gets.
     analyses : sequence
         As in `plan_analyses`.
-    share : float
-        Of the budget, for these tables; 1 for nothing else.
+    share : float, optional
+        Of the budget, for these tables; 1 for nothing else. By default .9 where the analyses name all columns of the
+        workload, else .6.
     then : str, mapping or Selector
         The selector that spends the rest.
     pure : bool
@@ -87,7 +88,10 @@ def research_selector(
     """
     workload = Workload.default(workload) if isinstance(workload, Domain) else workload
     listed = [_as_planned(one) for one in analyses]
-    return targeted(plan_analyses(workload, listed, pure=pure), listed, share=share, then=then)
+    plan = plan_analyses(workload, listed, pure=pure)
+    if share is None:
+        share = default_share([name for one in plan.analyses for name in one.attributes], workload)
+    return targeted(plan, listed, share=share, then=then)
 
 
 def targeted(plan: ResearchPlan, analyses: Sequence[PlannedAnalysis], *, share: float, then: Any) -> Targeted:

@@ -159,10 +159,10 @@ _REQUIRED = {
 }
 # Where a name is short for a table with nothing but a name, and which name where there is none.
 NAMED = {("mechanism",): MECHANISM, ("learner",): LEARNER, ("inference",): INFERENCE, ("structure", "selector"): None}
-# The keys of an analysis in [research], the share of its tables where a selector has the rest, and that selector's name
-# where it has nothing; the smallest share.
+# The keys of an analysis in [research], the name of the selector that has nothing, and the smallest share of their
+# tables.
 _ANALYSIS_KEYS = ("formula", "family", "event", "groups")
-_RESEARCH_SHARE, _DEFAULT_SELECTOR, _LEAST_SHARE = 0.8, "auto", 1e-6
+_DEFAULT_SELECTOR, _LEAST_SHARE = "auto", 1e-6
 # Of two related tables: the tables, and what only their specs say.
 _TABLES = ("root", "children")
 _OF_RELATED = ("key", "max_children", "order")
@@ -651,6 +651,7 @@ def _with_analyses(
 ) -> tuple[Workload, Mapping[str, Any]]:
     """Return the workload, and the selector that measures tables for the analyses before `then`."""
     from dpgm.research import cliques_of
+    from dpgm_core.learning.research import default_share
 
     if then is None and "structure" in plain:
         raise OptionError(
@@ -672,7 +673,10 @@ def _with_analyses(
         # Without a selector it has no other settings.
         limits = table_of(where, "workload", plain.get("workload", {}), ("max_cells", "never"))
         workload = Workload.of(domain, cliques, **limits)
-    share = (1.0 if then is None else _RESEARCH_SHARE) if share is None else float(share)
+    if share is None:
+        columns = [name for clique in cliques for name in clique]
+        share = 1.0 if then is None else default_share(columns, workload)
+    share = float(share)
     return workload, {"name": "research", "share": share, "then": then or _DEFAULT_SELECTOR}
 
 

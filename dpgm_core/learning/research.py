@@ -58,10 +58,18 @@ from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.workload import Workload
 
-__all__ = ["ANALYSIS_TABLES", "SHARE", "ResearchPlan", "Targeted", "plan_research", "split_budget", "split_pure_budget"]
+__all__ = [
+    "ANALYSIS_TABLES",
+    "ResearchPlan",
+    "Targeted",
+    "default_share",
+    "plan_research",
+    "split_budget",
+    "split_pure_budget",
+]
 
-#: The default share of a budget for the tables of analyses, where another selector has the rest.
-SHARE = 0.8
+#: Share of a budget for the tables of analyses where another selector has the rest, and where they hold all columns.
+_SHARE, _SHARE_OF_ALL = 0.6, 0.9
 
 #: Purpose of the budget of the tables of analyses, in the plan of a selection.
 ANALYSIS_TABLES = "tables of the analyses"
@@ -79,8 +87,9 @@ _MISSING = -9.0
 _MAX_CELLS = 2**20
 #: Effects of a smaller part of each variance are left to the model, and tables with a smaller share are not measured.
 _MIN_EFFECT, _MIN_SHARE = 5e-4, 1e-4
-#: Larger ones too where their tables cost much: where F without them is below this part of F.
-_COSTLY_EFFECT, _COSTLY = 3e-3, 0.75
+#: Larger ones too where no table then tells at most such a share of any answer, in nine of ten distributions, which is
+#: far from `by structure`: as with many labels, whose tables of three attributes cost much.
+_FEW_EFFECT, _FEW_QUANTILE, _FEW_UNSUPPORTED = 3e-3, 0.9, 0.03
 #: Updates of the split at most, and how far above F, in parts, a gradient may be at the end.
 _MAX_UPDATES, _GAP = 3000, 1e-3
 #: Starts and updates of the split of a pure budget, and the most tables that it chooses among.
@@ -325,8 +334,12 @@ def plan_research(analyses: Sequence[Functional], workload: Workload, *, pure: b
     if not guesses:
         raise OptionError("there is no analysis to plan tables for; name at least one")
     large = [guess.large_effects() for guess in guesses]
-    splits = [_Split.of(guesses, large, workload, least, pure) for least in (_MIN_EFFECT, _COSTLY_EFFECT)]
-    split = splits[splits[1].tables != () and splits[1].value < _COSTLY * splits[0].value]
+    needed = [
+        {inner for one in large for some, part in one.items() if part >= least for inner in _inside(some)}
+        for least in (_MIN_EFFECT, _FEW_EFFECT)
+    ]
+    few = [guess.unsupported(needed[1], _FEW_QUANTILE).max() <= _FEW_UNSUPPORTED for guess in guesses]
+    split = _Split.of(guesses, needed[all(few)], workload, pure)
     tables, shares = split.tables, split.shares
     chosen = [number for number, share in enumerate(shares.tolist()) if share > 0]
     measured = {some for number in chosen for some in _inside(tables[number])}
@@ -350,25 +363,15 @@ def plan_research(analyses: Sequence[Functional], workload: Workload, *, pure: b
 
 @frozen(kw_only=True, eq=False)
 class _Split:
-    """Tables, their shares in the words of `ResearchPlan.weights`, F, and the norms of effects for each analysis."""
+    """Tables, their shares in the words of `ResearchPlan.weights`, and the norms of effects for each analysis."""
 
     tables: tuple[Clique, ...]
     shares: FloatArray
-    value: float
     norms: tuple[Mapping[Clique, FloatArray], ...]
 
     @classmethod
-    def of(
-        cls,
-        guesses: Sequence[_Guess],
-        effects: Sequence[Mapping[Clique, float]],
-        workload: Workload,
-        least: float,
-        pure: bool,
-    ) -> _Split:
-        """Return the split for effects of at least this part of some variance."""
-        large = [some for one in effects for some, part in one.items() if part >= least]
-        needed = {some for one in large for some in _inside(one)}
+    def of(cls, guesses: Sequence[_Guess], needed: set[Clique], workload: Workload, pure: bool) -> _Split:
+        """Return the split for these effects."""
         tables = [some for some in workload.candidates if some in needed]
         within = [some for some in workload.candidates if any(some in guess.sets for guess in guesses)]
         larger = pure and bool(tables) and len(within) <= _MAX_TABLES
@@ -379,22 +382,16 @@ class _Split:
         for one in norms:
             for some, parts in one.items():
                 needs[some] = needs.get(some, 0.0) + float(parts.sum(axis=1).mean()) / len(norms)
-        objective = _Objective.of(needs, tables, workload.domain.sizes)
         if not tables:
-            return cls(tables=(), shares=np.zeros(0), value=math.inf, norms=norms)
+            return cls(tables=(), shares=np.zeros(0), norms=norms)
         if larger:
             besides = {some: need for some, need in needs.items() if some not in needed}
             must = {some: need for some, need in needs.items() if some in needed}
-            parts = split_pure_budget(must, besides, tables, workload.domain.sizes)
-            return cls(
-                tables=tuple(tables),
-                shares=parts**1.5 / np.sum(parts**1.5),
-                value=objective.value(parts**2),
-                norms=norms,
-            )
-        shares = split_budget(needs, tables, workload.domain.sizes)
-        shares = np.where(shares >= _MIN_SHARE, shares, 0.0)
-        return cls(tables=tuple(tables), shares=shares / shares.sum(), value=objective.value(shares), norms=norms)
+            shares = split_pure_budget(must, besides, tables, workload.domain.sizes) ** 1.5
+        else:
+            shares = split_budget(needs, tables, workload.domain.sizes)
+            shares = np.where(shares >= _MIN_SHARE, shares, 0.0)
+        return cls(tables=tuple(tables), shares=shares / shares.sum(), norms=norms)
 
 
 # --- The public guess -----------------------------------------------------------------------------
@@ -458,14 +455,14 @@ class _Guess:
                 result[some].append(norms[axes] / variances)
         return {some: np.stack(norms) for some, norms in result.items()}
 
-    def unsupported(self, held: set[Clique]) -> FloatArray:
-        """Return the median over the distributions of each influence function's share outside these effects, (K,)."""
+    def unsupported(self, held: set[Clique], quantile: float = 0.5) -> FloatArray:
+        """Return a quantile over the distributions of each influence function's share outside these effects, (K,)."""
         axes = [axes for some, axes in self.sets.items() if some in held or not some]
         shares = []
         for influence, variances, table in self._influences():
             rest = (influence - self._told(influence, table, axes)).reshape(len(influence), -1)
             shares.append((rest**2 @ table.reshape(-1)) / variances)
-        return np.asarray(np.median(shares, axis=0))
+        return np.asarray(np.quantile(shares, quantile, axis=0))
 
     def _told(self, influence: FloatArray, table: FloatArray, axes: Iterable[Axes]) -> FloatArray:
         """Return the part of functions that effects tell, (K, *shape)."""
@@ -541,6 +538,19 @@ def _with_regression(regression: Regression, table: FloatArray, generator: np.ra
     return np.where(inside > 0, table * factors / (inside @ factors), table)
 
 
+def default_share(columns: Iterable[str], workload: Workload) -> float:
+    """Return the share of a budget for tables of these columns, where another selector has the rest.
+
+    Where they are all that the workload holds, their tables serve every other question too; else the other columns
+    have only the rest.
+
+    >>> workload = Workload.all(Domain.from_sizes({"a": 2, "b": 2, "c": 2}))
+    >>> default_share("abc", workload), default_share("ab", workload)
+    (0.9, 0.6)
+    """
+    return _SHARE_OF_ALL if set(columns).issuperset(workload.attributes) else _SHARE
+
+
 # --- The selector ---------------------------------------------------------------------------------
 
 
@@ -564,7 +574,7 @@ class Targeted:
         (), help="what their parts of a budget with Gaussian noise are proportional to, by table; none for equal parts"
     )
     analyses: tuple[str, ...] = option((), help="what they are for, in words; part of the model's provenance")
-    share: float = option(SHARE, help="their part of the budget; at 1 no other table is measured", validator=_in_unit)
+    share: float = option(_SHARE, help="their part of the budget; at 1 no other table is measured", validator=_in_unit)
     then: Any = component_option("auto", kind="selector", help="the selector that spends the rest")
 
     def __attrs_post_init__(self) -> None:

@@ -124,11 +124,11 @@ def test_a_linear_regression_needs_its_pairs_and_a_product_its_triple(monkeypatc
     assert plan.unsupported[0].max() < 1e-9
     more = plan_research([regression(terms=[("x", "z")])], WORKLOAD)
     assert [table for table in more.tables if len(table) == 3 and "y" in table] == [("x", "y", "z")]
-    monkeypatch.setattr(research, "_COSTLY", 0.0)
+    monkeypatch.setattr(research, "_FEW_UNSUPPORTED", 0.0)
     curved = plan_research([regression(family="logistic")], WORKLOAD)
     assert {one for one in curved.tables if len(one) == 3} == {("x", "w", "z")}
     assert 0 <= curved.unsupported[0].max() < 0.05
-    monkeypatch.setattr(research, "_COSTLY", 1.0)
+    monkeypatch.setattr(research, "_FEW_UNSUPPORTED", 1.0)
     curved = plan_research([regression(family="logistic")], WORKLOAD)
     assert {len(one) for one in curved.tables} <= {1, 2} and 1e-6 < curved.unsupported[0].max() < 0.02
 
