@@ -183,7 +183,7 @@ def _figure_3a(lines: Sequence[Line]) -> str:
         texts = []
         for some in found.values():
             kl, r = draws(some, label, "kl") if label != "noisy tables" else [], draws(some, label, "correlation")
-            texts.append(f"{geometric(kl):.3g} " * bool(kl) + f"({np.mean(r):.3f})" if r else "-")
+            texts.append((f"{geometric(kl):.3g} " if kl else "") + f"({np.mean(r):.3f})" if r else "-")
         counts = {len(draws(some, label, "correlation")) for some in found.values()} - {0}
         if counts:
             rows.append([label, *texts, max(counts)])
