@@ -321,12 +321,14 @@ def _descent(lines: Sequence[Line]) -> Judged:
 def _floor(lines: Sequence[Line]) -> Judged:
     found = scored(lines)
     low = [cell for cell, some in found.items() if _epsilon(cell) < 0.5 and draws(some, "psgd oracle")]
-    behind = _wins(found, "uniform", "psgd oracle", lambda cell: _epsilon(cell) < 0.5) if low else (0, 0)
+    if not low:
+        return _SILENT, _NO_RUNS
+    behind = _wins(found, "uniform", "psgd oracle", lambda cell: _epsilon(cell) < 0.5)
     text = (
         f"the authors' accountant has a floor, ln(1/δ)/32; ours has none: it runs in {len(low)} such cells, and the "
         f"uniform model beats it in {behind[0]} of {behind[1]}"
     )
-    return _BUT if low else _OK, text
+    return _BUT, text
 
 
 def _times(lines: Sequence[Line], label: str, paper: tuple[int, int]) -> Judged:
@@ -421,7 +423,7 @@ def _normalised(lines: Sequence[Line]) -> Judged:
     text = (
         f"self-tuned naive MLE scores better with them in {ahead[0]} of {ahead[1]} cells ([why](#mobility-weightings))"
     )
-    return _OK if ahead[0] == ahead[1] else _BUT if ahead[0] else _NOT, text
+    return _OK if ahead[0] == ahead[1] else _BUT if ahead[0] or ahead[1] < 3 else _NOT, text
 
 
 def _loopy(lines: Sequence[Line]) -> Judged:

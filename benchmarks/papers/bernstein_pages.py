@@ -183,7 +183,7 @@ def _figure_3a(lines: Sequence[Line]) -> str:
         texts = []
         for some in found.values():
             kl, r = draws(some, label, "kl") if label != "noisy tables" else [], draws(some, label, "correlation")
-            texts.append(f"{geometric(kl):.3g} " * bool(kl) + f"({np.mean(r):.3f})" if r else "-")
+            texts.append((f"{geometric(kl):.3g} " if kl else "") + f"({np.mean(r):.3f})" if r else "-")
         counts = {len(draws(some, label, "correlation")) for some in found.values()} - {0}
         if counts:
             rows.append([label, *texts, max(counts)])
@@ -322,8 +322,8 @@ def _draw_2(found: Scores, styles: Mapping[str, str], ratio: bool, stem: Path) -
             axes.set_title(f"{GRAPHS[graph].split(',')[0]}, ε = {epsilon:g}\n{counts}", fontsize=7)
             axes.tick_params(labelsize=7)
             if over:
-                ticks = (0.7, 1, 1.5, 2, 3, 4)
-                axes.set_ylim(0.6, 4.2)
+                ticks = (0.3, 0.5, 0.7, 1, 1.5, 2, 3, 4)
+                axes.set_ylim(0.25, 4.2)
                 axes.set_yticks(ticks, map(str, ticks))
                 axes.minorticks_off()
             elif ratio:
