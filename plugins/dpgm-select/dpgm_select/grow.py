@@ -613,8 +613,11 @@ class _Growing:
 
             price = penalty * level
             worth.best(searched, fits, {one: price * worth.weights[one] * self.cells(one) for one in searched})
-            clusters = [frozenset(cluster) for cluster in size.clusters()]
-            inside = [one for one in gains if any(cluster.issuperset(one) for cluster in clusters)]
+            around: dict[str, list[frozenset[str]]] = {}
+            for cluster in map(frozenset, size.clusters()):
+                for name in cluster:
+                    around.setdefault(name, []).append(cluster)
+            inside = [one for one in gains if any(cluster.issuperset(one) for cluster in around[one[0]])]
             best = max(best, worth.best(inside, lambda _: True, {}), key=lambda found: found[0])
         return best[1]
 
