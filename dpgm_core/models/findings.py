@@ -4,7 +4,8 @@ Everything is computed from noisy tables alone, so that it is free in privacy. L
 the counts of a pair from all tables that tell it (`dpgm_core.models.effects`), N its total, p and q its margins as
 shares. With functions f_k of the first attribute's codes and g_l of the second's that have mean 0 and are orthonormal
 under p and q, the sums z_kl = sum f_k(i) g_l(j) T_ij are 0 but for noise and sampling if the attributes are
-independent. The f_k are chosen so that they are orthogonal in the noise too. Then z_kl has the variance
+independent. The f_k are chosen so that they are orthogonal in the noise too; those of more than 128 codes are constant
+in 128 groups of neighbouring codes. Then z_kl has the variance
 
     s_kl = N + v_ab F_k G_l + v_a F_k g_l^2 + v_b f_k^2 G_l + v_N f_k^2 g_l^2
 
@@ -46,6 +47,8 @@ _FALSE_SHARE, _LEVEL = 0.005, 0.9
 _MAX_NAMES = 8
 #: Draws of noise with heavy tails, their share beyond which the tail is extrapolated, and the largest table drawn.
 _DRAWS, _TAIL, _MAX_DRAWN_CELLS = 1000, 0.05, 256
+#: Groups of codes that functions of an attribute tell apart; time grows with their cube.
+_MAX_GROUPS = 128
 
 
 @frozen(kw_only=True)
@@ -133,11 +136,15 @@ def say_errors(columns: Sequence[float], pairs: Sequence[float]) -> str:
     >>> say_errors([0.01, 0.02, 0.07], [])
     'in 9 of 10 cases shares of columns are right to about 2 percentage points'
     """
-    first, second = (f"{100 * float(np.median(some)):.2g}" if len(some) else "" for some in (columns, pairs))
+    first, second = (_points(float(np.median(some))) if len(some) else "" for some in (columns, pairs))
     if not first:
         return ""
     also = f", and cells of measured pairs to about {second}" if second else ""
     return f"in 9 of 10 cases shares of columns are right to about {first} percentage points{also}"
+
+
+def _points(share: float) -> str:
+    return "100" if share > 0.99 else f"{100 * share:.2g}"
 
 
 def measure_findings(model: Model) -> Findings | None:
@@ -148,7 +155,7 @@ def measure_findings(model: Model) -> Findings | None:
     if model.related is not None or not model.learned:
         return None
     heavy = any(_is_heavy(noise) for one in model.learned for noise in one.noise)
-    names = tuple(name for name in model.domain.names if name not in model.left_out)
+    names = tuple(one.name for one in model.domain if one.size > 1 and one.name not in model.left_out)
     columns = []
     for name in names:
         effects = effects_of_each(model._grid((name,), {}), model.learned)
@@ -265,25 +272,25 @@ def _error(effects: Effects) -> float:
 
 @frozen(kw_only=True, eq=False)
 class _Score:
-    """The sums z of the module with their variance. functions: of each axis, (codes, K). noise: v of the whole set."""
+    """The sums z of the module with their variance. axes: their functions. noise: v of the whole set."""
 
     z: FloatArray
     variance: FloatArray
     total: float
-    functions: tuple[FloatArray, ...]
+    axes: tuple[_Axis, ...]
+    shape: tuple[int, ...]
     noise: float
 
     @classmethod
     def of(cls, effects: Effects) -> _Score:
         total, ndim = effects.total, len(effects.shape)
         if ndim == 1:
-            weights = [np.full(effects.shape[0], 1 / effects.shape[0])]  # even shares
+            axes = [_Axis.even(effects.shape[0])]
         else:
-            weights = code_weights(effects.table / total)
-        axes = [_Axis.of(one) for one in weights]
+            axes = [_Axis.of(one) for one in code_weights(effects.table / total)]
         z = effects.table
         for axis in axes:
-            z = np.tensordot(z, axis.functions, axes=(0, 0))
+            z = axis.sums(z)
         variance = np.full(z.shape, total)
         for some, one in effects.variances.items():
             parts = [axis.lengths if at in some else axis.means**2 for at, axis in enumerate(axes)]
@@ -298,7 +305,8 @@ class _Score:
             z=z,
             variance=variance,
             total=total,
-            functions=tuple(axis.functions for axis in axes),
+            axes=tuple(axes),
+            shape=effects.shape,
             noise=effects.variances[tuple(range(ndim))],
         )
 
@@ -316,17 +324,17 @@ class _Score:
         freedom = squares**3 / cubes**2
         at = freedom + (score - float(weights.sum())) * math.sqrt(freedom / squares)
         chance = float(gammaincc(freedom / 2, max(at, 0.0) / 2))
-        cells = math.prod(len(one) for one in self.functions)
-        if not heavy or chance > _TAIL or cells > _MAX_DRAWN_CELLS:
+        if not heavy or chance > _TAIL or math.prod(self.shape) > _MAX_DRAWN_CELLS:
             return chance
         return max(chance, self._drawn_chance(score))
 
     def _drawn_chance(self, score: float) -> float:
         """Return the chance from drawn Laplace noise of each cell of the table."""
         rng = np.random.default_rng(0)
-        drawn = rng.laplace(scale=math.sqrt(self.noise / 2), size=(_DRAWS, *map(len, self.functions)))
-        for one in self.functions:
-            drawn = np.tensordot(drawn, one - one.mean(axis=0), axes=(1, 0))
+        drawn = rng.laplace(scale=math.sqrt(self.noise / 2), size=(_DRAWS, *self.shape))
+        for axis, codes in zip(self.axes, self.shape, strict=True):
+            functions = axis.sums(np.eye(codes))
+            drawn = np.tensordot(drawn, functions - functions.mean(axis=0), axes=(1, 0))
         own = drawn.var(axis=0)
         rest = np.sqrt(np.maximum(self.variance - own, 0.0))
         z = drawn + rest * rng.standard_normal(drawn.shape)
@@ -338,22 +346,37 @@ class _Score:
 
 @frozen(kw_only=True, eq=False)
 class _Axis:
-    """Functions of codes, (codes, K), with mean 0 and orthonormal under weights. lengths, means: F_k and f_k above."""
+    """Functions of codes, (codes, K), with mean 0 and orthonormal under weights; None for cosines, as of even weights.
+    lengths, means: F_k and f_k above."""
 
-    functions: FloatArray
+    functions: FloatArray | None
     lengths: FloatArray
     means: FloatArray
 
     @classmethod
     def of(cls, weights: FloatArray) -> _Axis:
-        roots = np.sqrt(weights)
+        # By place, as the most frequent ones would be those of the largest noise.
+        groups = np.arange(len(weights)) * min(_MAX_GROUPS, len(weights)) // len(weights)
+        roots = np.sqrt(np.bincount(groups, weights))
         # Orthonormal vectors that are orthogonal to the roots of the weights, over these roots.
         basis = np.linalg.svd(roots[None])[2][1:].T
-        functions = basis / roots[:, None]
+        functions = (basis / roots[:, None])[groups]
         centred = functions - functions.mean(axis=0)
         lengths, rotation = np.linalg.eigh(centred.T @ centred)
         functions = functions @ rotation
         return cls(functions=functions, lengths=np.maximum(lengths, 0.0), means=functions.mean(axis=0))
+
+    @classmethod
+    def even(cls, codes: int) -> _Axis:
+        return cls(functions=None, lengths=np.full(codes - 1, float(codes)), means=np.zeros(codes - 1))
+
+    def sums(self, table: FloatArray) -> FloatArray:
+        """Return sum_i f_k(i) T_i.., with k as the last axis."""
+        from scipy.fft import dct
+
+        if self.functions is not None:
+            return np.asarray(np.tensordot(table, self.functions, axes=(0, 0)))
+        return np.moveaxis(np.sqrt(len(table)) * dct(table, axis=0, norm="ortho")[1:], 0, -1)
 
 
 def _all(count: int, what: str) -> str:

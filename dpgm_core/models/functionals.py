@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -101,13 +100,17 @@ class Moments:
         """Return the values at a table of any sum, which may have negative cells, and their influence functions on it,
         (K, cells); nan where a value is undefined."""
         mass = float(counts.sum())
-        mass = mass if mass > 0 else math.nan
+        undefined = np.full(len(self.names), np.nan), np.zeros((len(self.names), len(counts)))
+        if not mass > 0:
+            return undefined
         means = self.features @ counts / mass
         try:
             values, derivatives = self._at(means)
         except (ArithmeticError, ValueError):  # as of math.sqrt, below 0
-            return np.full(len(self.names), np.nan), np.zeros((len(self.names), len(counts)))
-        return values, derivatives @ (self.features - means[:, None]) / mass
+            return undefined
+        finite = _are_finite(values, derivatives)
+        influence = np.where(finite[:, None], derivatives, 0.0) @ (self.features - means[:, None]) / mass
+        return np.where(finite, values, np.nan), influence
 
     def are_defined(self, table: FloatArray) -> Array:
         """Return which of the values are defined at a table; (K,)."""

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import time
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from scipy.stats import binom, chi2_contingency, chisquare
 from dpgm_core import Budget, Domain, Model, SeededRandomness, Structure, Tables, fit, release
 from dpgm_core.models.corrections import effects_of_each
 from dpgm_core.models.effects import combine_tables, tables_of
-from dpgm_core.models.findings import Finding, _effects_of_pairs, _find, _Score, measure_findings
+from dpgm_core.models.findings import Finding, _effects_of_pairs, _find, _Score, measure_findings, say_errors
 from dpgm_core.releases.totals import counted
 
 #: Random draws here have fixed seeds; each statistical claim states its false-alarm probability.
@@ -181,3 +182,41 @@ def test_pairs_from_tables_summed_once_are_those_of_all_tables():
 def test_nothing_is_said_without_tables_of_counts():
     structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
     assert measure_findings(Model(structure, Tables.zeros(structure))) is None
+
+
+def test_columns_of_many_labels_take_no_time_that_grows_with_their_cube():
+    """A postal code: 20,000 labels, in groups; the column itself is judged over all of them."""
+    rng, sizes = np.random.default_rng(1), {"code": 20_000, "sex": 2}
+    sex = rng.integers(0, 2, 100_000)
+    codes = np.stack([rng.integers(0, 10_000, 100_000) + 10_000 * sex, sex], axis=1)
+    begun = time.process_time()
+    findings = measure_findings(model_of(codes, [("code", "sex")], Budget.zcdp(1), sizes=sizes))
+    assert time.process_time() - begun < 20
+    assert [one.found for one in findings.pairs] == [True]
+    counts = rng.poisson(40, 3000).astype(float)
+    effects = combine_tables(("a",), (3000,), [(("a",), counts, 1e-9, True)], (counts.sum(), 0.0))
+    assert _Score.of(effects).chance(False) == pytest.approx(chisquare(counts).pvalue, rel=1e-6)
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_independent_columns_of_many_labels_are_not_found(heavy):
+    """Of 60 tables at most 11 have a chance below 5 %: more are as likely as 1e-4 if chances are exact."""
+    rng, shape, below = np.random.default_rng(2), (1000, 2), 0
+    for _ in range(60):
+        table = np.multiply.outer(*(rng.dirichlet(np.full(size, 0.7)) for size in shape))
+        noise = rng.laplace(scale=2.0, size=shape) if heavy else rng.normal(scale=math.sqrt(8), size=shape)
+        counts = rng.multinomial(20_000, table.ravel()).reshape(shape) + noise
+        effects = combine_tables(("a", "b"), shape, [(("a", "b"), counts, 8.0, True)], (20_000.0, 0.0))
+        below += _Score.of(effects).chance(heavy) < 0.05
+    assert below <= 11
+
+
+def test_a_column_of_one_label_depends_on_nothing():
+    """So its pairs are not among those that no table checks, and no verdict is worse for them."""
+    codes = np.stack([np.zeros(1000), np.arange(1000) % 10 == 0], axis=1).astype(int)
+    findings = measure_findings(model_of(codes, [("one", "x")], Budget.zcdp(1), sizes={"one": 1, "x": 2}))
+    assert findings.unchecked == 0 and findings.colour == "green"
+
+
+def test_errors_as_large_as_all_shares_are_said_in_digits():
+    assert "about 100 percentage points" in say_errors([1.0], []) and "e+" not in say_errors([0.9951], [0.999])

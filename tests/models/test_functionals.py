@@ -144,3 +144,18 @@ def test_functions_of_expectations_at_counts():
         np.testing.assert_allclose(influence @ cell, moved, rtol=1e-6)
     assert np.isnan(odds.at(np.array([41.0, -1.0]))[0]).tolist() == [True, False]
     assert np.isnan(odds.at(np.array([-41.0, 1.0]))[0]).all()
+
+
+def test_a_corrected_table_gives_no_value_where_a_group_has_no_mass_and_nothing_is_warned_of():
+    """Such as where noise makes a group's cells 0 together, or a table's: nan, and functions that are finite."""
+    features = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+
+    def ratio(means):
+        return [means[1] / means[0], means[1]], [[-means[1] / means[0] ** 2, 1 / means[0]], [0.0, 1.0]]
+
+    moments = Moments(attributes=("a", "b"), names=("ratio", "share"), features=features, function=ratio)
+    with np.errstate(all="raise"):
+        values, influence = moments.at(np.array([-0.25, 0.25, 0.5, 0.5]))
+        assert np.isnan(values[0]) and values[1] == 0.25 and np.isfinite(influence).all()
+        values, influence = moments.at(np.array([-0.5, 0.25, 0.0, 0.0]))
+    assert np.isnan(values).all() and np.isfinite(influence).all()
