@@ -607,8 +607,11 @@ def widened_workload(selector: object, workload: object, budget: Budget, may_wid
     if not (may_widen and given.is_default and isinstance(selector, WideningSelector)):
         return given
     widened: object = selector.widen(given, budget)
-    if not isinstance(widened, Workload) or widened.domain != given.domain:
-        raise IncompatiblePlugin(f"selector {type(selector).__name__} widened a workload to none over its domain")
+    limits = [(one.domain, one.never, one.max_cells) for one in (given, widened) if isinstance(one, Workload)]
+    if not isinstance(widened, Workload) or limits[0] != limits[1]:
+        raise IncompatiblePlugin(
+            f"selector {type(selector).__name__} widened a workload to another domain, or dropped its limits"
+        )
     return widened
 
 

@@ -120,11 +120,13 @@ class Findings:
         if not even:
             return f"{_all(count, 'column')} told apart from even shares"
         names = ", ".join(even[:_MAX_NAMES]) + (", ..." if len(even) > _MAX_NAMES else "")
+        if count == 1:
+            return f"the column {names} cannot be told apart from even shares"
         return f"{len(even)} of {count} columns cannot be told apart from even shares: {names}"
 
     def _of_pairs(self) -> str:
         found, count = sum(one.found for one in self.pairs), len(self.pairs)
-        rest = f"; {self.unchecked:,} more follow from the structure, which no table checks" if self.unchecked else ""
+        rest = f"; {self.unchecked:,} more by structure, which no table checks" if self.unchecked else ""
         if not count:
             return f"no pair was measured{rest}" if self.unchecked else ""
         return f"{found:,} of {count:,} measured pairs found to depend{rest}"

@@ -595,8 +595,8 @@ def test_a_selector_widens_the_default_workload_alone():
         again = evolve(run, workload=run.workload.over(DOMAIN))  # as when labels were found
         assert again.workload == run.workload and len(selector.log) == widened
     other = Workload.all(Domain.from_sizes({"z": 2}))
-    for wrong in (None, other):
-        with pytest.raises(IncompatiblePlugin, match="widened a workload to none over its domain"):
+    for wrong in (None, other, Workload.of(DOMAIN, [DOMAIN.names[:2]], max_cells=7)):
+        with pytest.raises(IncompatiblePlugin, match="to another domain, or dropped its limits"):
             fit(Widening(wrong), workload=DOMAIN, learner=None)
 
 

@@ -170,7 +170,9 @@ def _print_errors(domain: Domain, tables: Iterable[tuple[Clique, float]], record
     from dpgm_core.models.findings import expected_errors, say_errors
 
     if records is not None:
-        print_out(f"forecast: {say_errors(*expected_errors(domain, tables, records))}, if labels are as frequent")
+        print_out(
+            f"forecast: {say_errors(*expected_errors(domain, tables, records))}, if all labels are equally frequent"
+        )
 
 
 def _count(records: float) -> str:
