@@ -16,6 +16,8 @@ import dpgm_core as dpgm
 from dpgm_core import make
 from dpgm_core.domain import Ordered
 from dpgm_core.pipeline.run import Run
+from dpgm_testing.runner import subject_of
+from dpgm_testing.selecting import again, choose
 from dpgm_testing.unusual import Power
 
 TERMS = dpgm.Terms(neighbours="add-remove")
@@ -354,14 +356,29 @@ def test_of_all_pairs_the_small_ones_are_measured_too() -> None:
     assert set(itertools.combinations(domain.names, 2)) <= set(noisy.structure.cliques)
 
 
-def test_a_set_of_four_is_measured_where_it_stands_out_and_only_there() -> None:
-    """A parity of three columns shows in the four together alone; where all are independent none is taken."""
+def columns(odd: bool) -> np.ndarray:
+    """Eight binary columns, the first two related; with `odd` the last is at most times the parity of three."""
     rng = np.random.default_rng(4)
     codes = rng.integers(2, size=(20_000, 8))
     codes[:, 1] = codes[:, 0] ^ (rng.random(20_000) < 0.2)  # else pairs are told from independence first
-    odd = codes.copy()
-    odd[:, 7] = (odd[:, 2] ^ odd[:, 3] ^ odd[:, 4]) ^ (rng.random(20_000) < 0.1)
-    for table, wanted in ((odd, {("x02", "x03", "x04", "x07")}), (codes, set())):
+    if odd:
+        codes[:, 7] = (codes[:, 2] ^ codes[:, 3] ^ codes[:, 4]) ^ (rng.random(20_000) < 0.1)
+    return codes
+
+
+def test_looks_at_sets_of_four_are_decided_by_released_values_alone() -> None:
+    """With the same answers and without records it says the same, and it has asked about sets of four."""
+    subject, _ = subject_of("grow", "selector")
+    workload = dpgm.Workload.all(dpgm.Domain.from_sizes({f"x{at}": 2 for at in range(8)}), order=4)
+    selected = choose(subject, columns(odd=True), workload=workload, budget=dpgm.Budget.zcdp("0.1"))
+    assert any(len(clique) == 4 for clique in selected.selection.structure.cliques)
+    assert again(subject, selected) == selected.said
+    assert not selected.trespassers and selected.paid <= selected.budget
+
+
+def test_a_set_of_four_is_measured_where_it_stands_out_and_only_there() -> None:
+    """A parity of three columns shows in the four together alone; where all are independent none is taken."""
+    for table, wanted in ((columns(odd=True), {("x02", "x03", "x04", "x07")}), (columns(odd=False), set())):
         release, _ = select(table, [2] * 8, dpgm.Budget.approx("1", "1e-9"), order=4)
         assert {clique for clique in release.structure.cliques if len(clique) > 3} == wanted
 
