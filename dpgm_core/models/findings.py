@@ -126,7 +126,7 @@ class Findings:
 
     def _of_pairs(self) -> str:
         found, count = sum(one.found for one in self.pairs), len(self.pairs)
-        rest = f"; {self.unchecked:,} more by structure, which no table checks" if self.unchecked else ""
+        rest = f"; {self.unchecked:,} more follow from the structure, which no table checks" if self.unchecked else ""
         if not count:
             return f"no pair was measured{rest}" if self.unchecked else ""
         return f"{found:,} of {count:,} measured pairs found to depend{rest}"
@@ -189,7 +189,7 @@ def expected_errors(
     --------
     >>> domain = Domain.from_sizes({"a": 2, "b": 2})
     >>> [[round(error, 3) for error in errors] for errors in expected_errors(domain, [(("a", "b"), 100.0)], 1000)]
-    [[0.031, 0.031], [0.026]]
+    [[0.031, 0.031], [0.027]]
     """
     counted = [
         (clique, np.full(shape := domain.shape(clique), records / math.prod(shape)), variance, True)

@@ -149,7 +149,7 @@ def test_pairs_that_no_table_holds_are_unchecked():
     assert [one.names for one in told.pairs] == [("x0", "x3")]
     assert told.unchecked == 9
     words = told.sentences()
-    assert words[1] == "1 of 1 measured pairs found to depend; 9 more by structure, which no table checks"
+    assert words[1] == "1 of 1 measured pairs found to depend; 9 more follow from the structure, which no table checks"
 
 
 def test_errors_are_those_of_intervals():
