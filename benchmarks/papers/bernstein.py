@@ -209,6 +209,10 @@ def _efficient(lines: Sequence[Line]) -> Judged:
     ) < 0.1 else _BUT, f"KL over the MLE's: {text} at {pages.powers(ratio)}"
 
 
+#: A KL in nats that no model reaches which learned anything.
+_NOTHING = 30.0
+
+
 def _projection(lines: Sequence[Line]) -> Judged:
     both = {}
     for cell in grouped(lines, "cell"):
@@ -219,13 +223,15 @@ def _projection(lines: Sequence[Line]) -> Judged:
                 float(np.exp(np.mean(part(kls["unprojected"])) - np.mean(part(kls["projected"]))))
                 for part in (lambda each: each[:, 0], lambda each: each.min(axis=1))
             )
-            both[cell] = tiny, best
+            if kls["projected"][:, 0].mean() < np.log(_NOTHING):
+                both[cell] = tiny, best
     if not both:
         return _SILENT, _NO_RUNS
     least = min(tiny for tiny, _ in both.values())
     ranges = [f"{min(one):.2f} to {max(one):.2f}" for one in zip(*both.values(), strict=True)]
     status = _BUT if least > 0.99 else _NOT
-    return status, f"KL without it over KL with it: {ranges[0]} at the tiny penalty, {ranges[1]} at the best penalties"
+    words = f"KL without it over KL with it: {ranges[0]} at the tiny penalty, {ranges[1]} at the best penalties"
+    return status, f"{words}, where that learns anything"
 
 
 def _penalty(lines: Sequence[Line]) -> Judged:

@@ -410,7 +410,8 @@ def _draw_3b(lines: Sequence[Line], stem: Path) -> list[Path]:
     uniform = [one for some in known.values() for one in draws(some, "uniform", "score")]
     if uniform:  # what is far below the uniform model would hide the rest
         axes.axhline(uniform[0], color="0.6", ls=":", lw=1, label="uniform")
-        axes.set_ylim(bottom=max(axes.get_ylim()[0], 1.4 * uniform[0]))
+        best = max(one for some in known.values() for one in draws(some, "non-private", "score"))
+        axes.set_ylim(max(axes.get_ylim()[0], 1.4 * uniform[0]), best - 0.05 * uniform[0])
     axes.set(
         xscale="log",
         xlabel="person-days learned from",
