@@ -34,7 +34,7 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 
-__all__ = ["Grid", "MAX_CELLS", "correct_shares", "effects_of_each"]
+__all__ = ["Grid", "MAX_CELLS", "cell_covariance", "correct_shares", "effects_of_each"]
 
 #: Largest table of a question.
 MAX_CELLS = 2**20
@@ -259,7 +259,7 @@ def correct_shares(
             parts[0] = axes, parts[0][1] * weights
             parts.append(((one.at,), ahead * (even - weights) * one.along(one.is_told[None], free)[0]))
     for (some, factor), (others, times) in itertools.product(parts, repeat=2):
-        noise = noise + factor * times * _covariance(effects, some, others)
+        noise = noise + factor * times * cell_covariance(effects, some, others)
     noise = np.maximum(noise, 0.0) / effects.total**2  # rounding
     errors: FloatArray = answer * (1 - answer) / (given * effects.total) + noise
     impossible = Structure(domain, [grid.attributes]).impossible
@@ -269,7 +269,7 @@ def correct_shares(
     return np.where(ruled_out, 0.0, corrected), np.where(ruled_out, 0.0, errors)
 
 
-def _covariance(effects: Effects, one: Axes, other: Axes) -> float:
+def cell_covariance(effects: Effects, one: Axes, other: Axes) -> float:
     """Return the covariance of the noise in the counts of two cells that agree, one of some axes and one of others."""
     shared, shape = set(one) & set(other), effects.shape
     return sum(

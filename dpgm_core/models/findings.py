@@ -13,8 +13,8 @@ with the variances v of the effects' noise, F_k the squared length of f_k less i
 from independent attributes. The score Q = sum w z^2 / s, w = N / s, weighs what is clear before what noise covers: for
 effects that are alike in units of sampling no statistic has more power against small ones. Its chance under
 independence comes from three moments of sums of squared normal deviates. Noise with heavier tails than the normal one
-is drawn instead, with a fixed seed, and beyond the largest draws the chance falls exponentially in the root of Q, as it
-does for Laplace noise and more slowly than for any other that core has. A column has f_k alone, against even shares.
+is drawn as Laplace noise instead, with a fixed seed, and beyond the largest draws the chance falls exponentially in the
+root of Q, as it does for Laplace noise. A column has f_k alone, against even shares.
 
 Of columns, and of pairs, those count as found that the rule of Benjamini and Hochberg takes at half a per cent. It
 bounds the expected share of noise in one table's findings; over many tables the share is larger where few of them are
@@ -33,7 +33,7 @@ from attrs import evolve, frozen
 
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.domain.domain import Domain
-from dpgm_core.models.corrections import effects_of_each
+from dpgm_core.models.corrections import cell_covariance, effects_of_each
 from dpgm_core.models.effects import Effects, Measured, code_weights, combine_tables, tables_of
 from dpgm_core.models.model import Model
 from dpgm_core.releases.totals import counted
@@ -175,7 +175,7 @@ def measure_findings(model: Model) -> Findings | None:
 def expected_errors(
     domain: Domain, tables: Iterable[tuple[Clique, float]], records: float
 ) -> tuple[list[float], list[float]]:
-    """Return errors of shares to expect of columns, and of cells of pairs, if all labels were as frequent.
+    """Return errors of shares to expect of columns, and of cells of pairs, if all labels were equally frequent.
 
     Parameters
     ----------
@@ -260,13 +260,8 @@ def _error(effects: Effects) -> float:
     """Return half of the interval of a share of records, the mean over cells."""
     from scipy.special import ndtri
 
-    shape, total = effects.shape, effects.total
-    noise = sum(
-        variance
-        * math.prod(1 - 1 / shape[at] for at in axes)
-        / math.prod(size**2 for at, size in enumerate(shape) if at not in axes)
-        for axes, variance in effects.variances.items()
-    )
+    total, axes = effects.total, tuple(range(len(effects.shape)))
+    noise = cell_covariance(effects, axes, axes)
     shares = np.clip(effects.table / total, 0.0, 1.0)
     spread = np.sqrt(shares * (1 - shares) / total + noise / total**2)
     return min(float(ndtri((1 + _LEVEL) / 2) * spread.mean()), 1.0)

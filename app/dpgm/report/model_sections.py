@@ -155,7 +155,7 @@ def pairs_section(material: Material) -> list[object]:
     if material.findings is not None:
         words += (
             " A measured pair is found if noise and sampling do not explain its dependence: of all that are found at "
-            "most 1 in 100 is expected to be neither."
+            "most 1 in 100 is expected to be noise."
         )
     return [paragraph(words), picture, _dependence_table(dependence, material.findings)]
 
