@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from dpgm_core._util.arrays import IntArray
 from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.shapes import shape_of
 from dpgm_core.errors import DataError
 from dpgm_core.sources.contract import RawBatch, RawValues
 from dpgm_core.sources.encoding import as_text, is_dense_union, is_textual, joined, key_texts, plain
@@ -81,6 +82,18 @@ class Labelled:
         return self._numbers.setdefault(form, len(self._numbers))
 
 
+class Shaped(Labelled):
+    """The same with the shapes of the labels in place of the labels."""
+
+    def _numbered(self, form: bytes) -> int:
+        if form in self._none or _as_label(form) is None:
+            return -1
+        shape = shape_of(form).encode()
+        if shape not in self._numbers:
+            self._labels.append(shape)
+        return self._numbers.setdefault(shape, len(self._numbers))
+
+
 def _as_label(raw: bytes) -> str | None:
     """The text as a label; None for one that can be none.
 
@@ -97,22 +110,29 @@ def _as_label(raw: bytes) -> str | None:
 
 
 def persons_by_label(
-    source: RawValues, attributes: Sequence[Attribute], person: str | None, rows: int
+    source: RawValues,
+    attributes: Sequence[Attribute],
+    person: str | None,
+    rows: int,
+    *,
+    shaped: Sequence[Attribute] = (),
 ) -> list[Mapping[str, int]]:
     """Of each attribute, how many persons have each label that occurs, in the order of the labels as texts.
 
-    person: the person key, as of `PersonSource`; None: each row is a person. rows: r. Memory grows with the rows where
-    there is a key, else with the labels. Raises DataError.
+    shaped: attributes of which then follow how many persons have each shape (`dpgm_core.domain.shapes`). person: the
+    person key, as of `PersonSource`; None: each row is a person. rows: r. Memory grows with the rows where there is a
+    key, else with the labels. Raises DataError.
     """
-    columns = [Labelled(attribute) for attribute in attributes]
-    names = [attribute.name for attribute in attributes]
+    columns = [*map(Labelled, attributes), *map(Shaped, shaped)]
+    names = list(dict.fromkeys(attribute.name for attribute in (*attributes, *shaped)))
+    places = [names.index(attribute.name) for attribute in (*attributes, *shaped)]
     keys: list[Any] = []
     numbers_of: list[list[IntArray]] = [[] for _ in columns]
     for batch in _checked_batches(source, [*names, *([] if person is None else [person])]):
         if person is not None:
             keys.append(key_texts(person, batch.columns[-1]))
-        for column, raw, parts in zip(columns, batch.columns, numbers_of, strict=False):
-            numbers = column.numbers(raw)
+        for column, place, parts in zip(columns, places, numbers_of, strict=True):
+            numbers = column.numbers(batch.columns[place])
             if person is None:  # counted at once, so that memory does not grow with the rows
                 numbers = np.bincount(numbers[numbers >= 0], minlength=len(column.labels))
                 parts[:] = [_add_counts(parts[0], numbers)] if parts else [numbers]

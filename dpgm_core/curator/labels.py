@@ -22,13 +22,15 @@ from dpgm_core._util.randomness import Randomness, randomness_or_system
 from dpgm_core.counting.labels import persons_by_label
 from dpgm_core.curator.funds import Funds
 from dpgm_core.curator.redaction import redact_source_errors, strip_traceback
+from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DataError, DpgmError, LearningFailed, ModelFileError, OptionError
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.labels import LabelsPlan, plan_labels, with_placeholders
+from dpgm_core.privacy.columns import ColumnsPlan
+from dpgm_core.privacy.labels import LabelsPlan, open_columns, plan_labels, with_placeholders
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.terms import Terms, charge_conditions
-from dpgm_core.releases.labels import Discovery, FoundLabels, labels_file, load_discovery
+from dpgm_core.releases.labels import Discovery, FoundColumns, FoundLabels, labels_file, load_discovery
 from dpgm_core.releases.saving import Room, save_elsewhere
 from dpgm_core.sources.arrow import ArrowSource
 from dpgm_core.sources.contract import AnySource, RawValues
@@ -71,12 +73,14 @@ class LabelledDomain:
             raise error from failed
 
 
-def budget_left(budget: Budget, columns: Sequence[LabelsPlan]) -> Budget:
+def budget_left(budget: Budget, columns: Sequence[LabelsPlan | ColumnsPlan]) -> Budget:
     """Return what a budget leaves for tables."""
     return budget - Budget.sum(one.budget for one in columns) if columns else budget
 
 
-def check_open(source: AnySource, columns: Sequence[LabelsPlan], randomness: Randomness | None = None) -> None:
+def check_open(
+    source: AnySource, columns: Sequence[LabelsPlan | ColumnsPlan], randomness: Randomness | None = None
+) -> None:
     """Refuse a source whose labels cannot be found: it offers no raw values, or can be read only once.
 
     Raises DataError; reads no record.
@@ -150,7 +154,7 @@ class LabelSearch:
             if path is not None:
                 check_writable(path)
         check()
-        room = None if saved is None else Room(saved, _size(domain, columns))
+        room = None if saved is None else Room(saved, _size(domain))
         try:
             self.progress("counting: labels of open columns", 0, None)
             discovery = search._discover(columns)
@@ -175,24 +179,33 @@ class LabelSearch:
             return save_elsewhere(path, error, ledger_path, lambda other: discovery.save(other, domain))
         return path
 
-    def _discover(self, columns: Sequence[LabelsPlan]) -> Discovery:
+    def _discover(self, columns: Sequence[LabelsPlan | ColumnsPlan]) -> Discovery:
         """Count, charge and draw, in this order."""
         source, terms, random = self.source, self.terms, randomness_or_system(self.randomness)
         assert isinstance(source, RawValues)
         raw: RawValues = source
         funds = Funds(Budget.sum(one.budget for one in columns), self.ledger)
         conditions = charge_conditions(evolve(terms, total="estimated"), unsafe=None, private=bool(random.private))
-        attributes = [self.domain[one.column] for one in columns]
+        listed = [one for one in columns if isinstance(one, LabelsPlan)]
+        any_type = next((one for one in columns if isinstance(one, ColumnsPlan)), None)
+        shaped = [] if any_type is None else [self.domain[name] for name in any_type.columns]
+        attributes = [*(self.domain[one.column] for one in listed), *shaped]
         with funds.charge(funds.budget, conditions, note=_note(columns)) as receipt:
             counted = redact_source_errors(
-                source, lambda: persons_by_label(raw, attributes, terms.person, terms.rows_per_person)
+                source,
+                lambda: persons_by_label(raw, attributes, terms.person, terms.rows_per_person, shaped=shaped),
             )
-        labels = strip_traceback(partial(_draw_labels, columns, counted, random))
+        labels = strip_traceback(partial(_draw_labels, listed, counted[: len(listed)], random))
+        described = None
+        if any_type is not None:
+            described = strip_traceback(partial(_draw_columns, any_type, shaped, counted[len(listed) :], random))
         del counted  # what fails from here on has no true count among its variables
         funds.check_process()
         # Two that found the same, such as nothing, are two charges; releases that share one know it by its mark.
         provenance = {**receipt.provenance, "mark": secrets.token_hex(8)}
-        return Discovery(columns=labels, terms=terms, private=bool(random.private), provenance=provenance)
+        return Discovery(
+            columns=labels, described=described, terms=terms, private=bool(random.private), provenance=provenance
+        )
 
     def _loaded(self, path: str | Path) -> LabelledDomain:
         """Return labels that were found before; their cost is a part of the run's budget, and is not charged again."""
@@ -220,7 +233,7 @@ class LabelSearch:
             domain=labelled, budget=self.budget - discovery.cost, discovery=discovery, saved=Path(path)
         )
 
-    def _check_ledger(self, columns: Sequence[LabelsPlan]) -> None:
+    def _check_ledger(self, columns: Sequence[LabelsPlan | ColumnsPlan]) -> None:
         """Refuse a ledger that cannot add up both charges, or has no room for them."""
         ledger = self.ledger
         if ledger is None:
@@ -235,10 +248,10 @@ class LabelSearch:
         ledger.check(self.budget)
 
 
-def _size(domain: Domain, columns: Sequence[LabelsPlan]) -> int:
+def _size(domain: Domain) -> int:
     """Return the bytes of the file of labels: as many as the placeholders have, each as long as most labels are."""
     return (
-        2 * _LABEL_BYTES * sum(one.keep for one in columns)
+        2 * _LABEL_BYTES * sum(one.size for one in open_columns(domain))
         + len(json.dumps(with_placeholders(domain).to_dict()))
         + 2**13
     )
@@ -256,20 +269,37 @@ def _draw_labels(
     return tuple(labels)
 
 
+def _draw_columns(
+    plan: ColumnsPlan, declared: Sequence[Attribute], counted: Sequence[Mapping[str, int]], randomness: Randomness
+) -> FoundColumns:
+    """Return what is published of columns of any type, with fresh noise. counted: their labels, then their shapes."""
+    noisy = []
+    for counts in counted:
+        noise = plan.noise.draw(len(counts), randomness).tolist()
+        noisy.append({cell: count + z for (cell, count), z in zip(counts.items(), noise, strict=True)})
+    return FoundColumns.of(plan, declared, noisy[: len(declared)], noisy[len(declared) :])
+
+
 def _is_namesake(discovery: Discovery, ledger: Ledger) -> bool:
     paid = discovery.provenance
     return paid.get("ledger") == ledger.name and paid.get("ledger_identity") != ledger.identity
 
 
-def _column_names(columns: Sequence[LabelsPlan]) -> str:
-    return ", ".join(repr(one.column) for one in columns[:4]) + (", ..." if len(columns) > 4 else "")
+def _names(columns: Sequence[LabelsPlan | ColumnsPlan]) -> list[str]:
+    return [name for one in columns for name in (one.columns if isinstance(one, ColumnsPlan) else (one.column,))]
 
 
-def _note(columns: Sequence[LabelsPlan]) -> str:
+def _column_names(columns: Sequence[LabelsPlan | ColumnsPlan]) -> str:
+    names = _names(columns)
+    return ", ".join(map(repr, names[:4])) + (", ..." if len(names) > 4 else "")
+
+
+def _note(columns: Sequence[LabelsPlan | ColumnsPlan]) -> str:
     """Return the note of the ledger's entry."""
-    note = f"labels of {_column_names(columns)}, found privately before the tables"
+    what = "types, ranges and labels" if any(isinstance(one, ColumnsPlan) for one in columns) else "labels"
+    note = f"{what} of {_column_names(columns)}, found privately before the tables"
     if len(note) > _MAX_NOTE_LENGTH or not note.isprintable():
-        note = f"labels of {len(columns)} columns, found privately before the tables"
+        note = f"{what} of {len(_names(columns))} columns, found privately before the tables"
     return note
 
 

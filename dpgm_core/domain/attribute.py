@@ -24,6 +24,7 @@ from dpgm_core.domain.attribute_tables import (
 )
 from dpgm_core.domain.bins import OTHER, PrivateBins, PrivateLabels, bin_edge, check_edges, check_written, grid_edges
 from dpgm_core.domain.labels import EXACT, Matching, bin_labels, check_apart, find_alike, merge_labels, place_of
+from dpgm_core.domain.shapes import table_of
 from dpgm_core.domain.values import PLAIN, Cut, Values, parse_number
 from dpgm_core.errors import DomainError, brief, clipped, did_you_mean, listed
 
@@ -451,6 +452,31 @@ class Attribute:
         every, unknown, null = special_codes(names, *special)
         return evolve(self, labels=every, unknown=unknown, null=null, private=None)
 
+    def with_found(self, shapes: Mapping[str, int], labels: Mapping[str, int]) -> Attribute:
+        """Return the attribute of a column of any type with the bins or labels that follow from what was released.
+
+        Parameters
+        ----------
+        shapes, labels : mapping of str to int
+            Noisy numbers of persons; see `dpgm_core.domain.shapes`.
+
+        Examples
+        --------
+        >>> age = Attribute.from_dict("age", {"private": True})
+        >>> age.with_found({"integer 4": 90, "integer 5": 400}, {}).labels[:3]
+        ('up to 16', '17', '18')
+        """
+        if not isinstance(self.private, PrivateLabels) or not self.private.any_type:
+            raise DomainError(f"attribute {self.name!r} is no column of any type")
+        table = table_of(shapes, labels, self.private.keep)
+        rules = {key: table[key] for key in MATCHING if key in table}
+        if "labels" in table:
+            one = evolve(self, matching=evolve(self.matching, **rules), private=evolve(self.private, any_type=False))
+            return one.with_labels(table["labels"])
+        kept = {key: getattr(self.matching, key) for key in ("case", "blanks")}
+        missing = {"missing": self.labels[self.null], "unknown": self.labels[self.null]}
+        return Attribute.from_dict(self.name, {**kept, **missing, "null_values": list(self.null_values), **table})
+
     def to_dict(self) -> dict[str, Any]:
         """Return the attribute as plain TOML / JSON values, which `Domain.from_dict` reads.
 
@@ -481,7 +507,10 @@ def _plain_table(one: Attribute) -> dict[str, Any]:
         labels, plain[ABSENT] = labels[:-1], True
     own = one.unknown == one.null == len(labels) - 1 and labels[-1] == MISSING  # what needs no setting
     if isinstance(private, PrivateLabels):
-        plain["labels"] = {"private": True, "keep": private.keep, "share": str(private.share)}
+        if private.any_type:
+            plain |= {"private": True, "keep": private.keep}
+        else:
+            plain["labels"] = {"private": True, "keep": private.keep, "share": str(private.share)}
         own = True
         if null != MISSING:
             plain["missing"] = null

@@ -43,11 +43,15 @@ MATCHING = ("case", "blanks", "numbers", "thousands", "decimal")
 #: What says which labels there are.
 FORM = ("labels", "bins", "size", "min", "max", "cap", "coded")
 #: What a table may hold.
-KEYS = (*FORM, *VALUES, *MATCHING, "null_values", "unknown", "missing", "null", ABSENT, "todo")
+KEYS = (*FORM, *VALUES, *MATCHING, "null_values", "unknown", "missing", "null", ABSENT, "todo", "private", "keep")
+#: What a table of a column of any type may hold.
+_OF_ANY_TYPE = ("private", "keep", "case", "blanks", "null_values", "missing", "null")
 
 _SINGLE = 200  # whole numbers and days get a bin each up to here, if nobody says how many
 _BINS = 32
 _HOURS = 24  # bins of a whole day
+_KEEP = 32  # labels or bins of a column of any type
+_NULL_VALUES = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")  # of a column of any type
 
 
 def attribute_fields(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,6 +61,8 @@ def attribute_fields(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
     ('x', 'y', 'missing')
     """
     where = f"attribute {name!r}"
+    if isinstance(plain, Mapping) and ("private" in plain or "keep" in plain):
+        return _any_type(where, plain)
     _check(where, plain)
     values = _named(where, lambda: Values(**_values(plain)))
     rules = {key: plain[key] for key in MATCHING if key in plain}
@@ -237,8 +243,27 @@ def _open(where: str, plain: Mapping[str, Any]) -> dict[str, Any]:
         raise DomainError(f"{where}: coded goes with public labels")
     if "unknown" in plain:
         raise DomainError(f"{where}: values of an open column that are not found are {OTHER!r}; leave unknown out")
-    share = {"share": _named(where, lambda: exact_share(table["share"]))} if "share" in table else {}
-    private = _named(where, lambda: PrivateLabels(keep=table["keep"], **share))
+    share: dict[str, Any] = {"share": _named(where, lambda: exact_share(table["share"]))} if "share" in table else {}
+    return _placeholders(where, plain, _named(where, lambda: PrivateLabels(keep=table["keep"], **share)))
+
+
+def _any_type(where: str, plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Nothing is known of the column; with placeholders."""
+    for key in plain:
+        if key not in _OF_ANY_TYPE:
+            raise DomainError(
+                f"{where}: {key} does not go with private = true, by which all of the column is found; leave one out"
+            )
+    if plain.get("private") is not True:
+        raise DomainError(f"{where}: a column of which nothing is known has private = true, as a word of its own")
+    private = _named(where, lambda: PrivateLabels(keep=plain.get("keep", _KEEP), any_type=True))
+    rules = {"blanks": "strip"} | {key: plain[key] for key in MATCHING if key in plain}
+    fields: dict[str, Any] = {"matching": _named(where, lambda: Matching(**rules))}
+    fields["null_values"] = tuple(_texts(where, "null_values", plain.get("null_values", _NULL_VALUES)))
+    return fields | _placeholders(where, plain, private)
+
+
+def _placeholders(where: str, plain: Mapping[str, Any], private: PrivateLabels) -> dict[str, Any]:
     labels = [f"label {number}" for number in range(1, private.keep + 1)]
     # Where no text is null, as the domain says, other values are the label of all that is not found.
     never = plain.get("null_values") in ([], ())

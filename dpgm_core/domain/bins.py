@@ -284,6 +284,7 @@ _STEPS: dict[str, Callable[[datetime], datetime]] = {
 OTHER = "other"
 
 _MAX_KEPT_LABELS = 2**16
+_FEWEST_OF_ANY_TYPE = 8
 # Digits are bounded: `Fraction` takes 1e-999999999 for a number and computes it.
 _SHARE = re.compile(r"[0-9]{0,30}\.?[0-9]{1,30}(e-[0-9]{1,2})?|[0-9]{1,30}/[0-9]{1,30}")
 
@@ -317,17 +318,20 @@ class PrivateBins:
 class PrivateLabels:
     """Labels found by a thresholded release, which costs an (epsilon, delta) of its own before anything else.
 
-    keep: at most so many, those with the largest noisy counts. share: of the run's epsilon and delta. Raises
-    DomainError.
+    keep: at most so many, those with the largest noisy counts. share: of the run's epsilon and delta. any_type: type
+    and range are found too, in one release with all such columns, whose share is not stated here. Raises DomainError.
     """
 
     keep: int
     share: Fraction = Fraction(1, 10)
+    any_type: bool = False
 
     def __attrs_post_init__(self) -> None:
         _check_count("labels = { private = true, keep = ... }", self.keep)
         if self.keep > _MAX_KEPT_LABELS:
             raise DomainError(f"keep = {self.keep} labels is above the largest possible, {_MAX_KEPT_LABELS}")
+        if self.any_type and self.keep < _FEWEST_OF_ANY_TYPE:
+            raise DomainError(f"a column of any type needs keep = {_FEWEST_OF_ANY_TYPE} or more, got {self.keep}")
 
 
 def exact_share(share: object) -> Fraction:

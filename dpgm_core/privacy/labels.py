@@ -34,6 +34,7 @@ from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DomainError, OptionError
 from dpgm_core.privacy.budget import Budget, check_budget
+from dpgm_core.privacy.columns import ColumnsPlan, joint_threshold
 from dpgm_core.privacy.samplers import SCALE_LIMIT, discrete_laplace
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
@@ -61,6 +62,8 @@ _MAX_EPSILON = 64
 #: Thresholds stay far below where counts and noise are clamped.
 _MAX_THRESHOLD = 2**52
 _MAX_LABELS = 2**20
+#: Of the run's epsilon and delta, for all columns of any type together. Tables need little of a delta.
+_EPSILON_SHARE, _DELTA_SHARE = Fraction(1, 20), Fraction(1, 2)
 _NEAREST = decimal.Context(prec=60)  # exp is correctly rounded to the nearest in any context
 _UP = decimal.Context(prec=60, rounding=decimal.ROUND_CEILING)
 _DOWN = decimal.Context(prec=60, rounding=decimal.ROUND_FLOOR)
@@ -260,6 +263,11 @@ class LabelsPlan:
     budget: Budget
     noise: ThresholdNoise
 
+    @property
+    def what(self) -> str:
+        """What the budget buys, in a word."""
+        return f"labels of {self.column!r}"
+
     def note(self) -> str:
         """Return what a plan says of the column."""
         likely, noise = self.noise.likely(), self.noise
@@ -292,8 +300,10 @@ def with_placeholders(domain: Domain) -> Domain:
     return Domain((columns.get(one.name, one) for one in domain.attributes), constraints)
 
 
-def plan_labels(domain: Domain, budget: Budget, terms: Terms) -> tuple[LabelsPlan, ...]:
+def plan_labels(domain: Domain, budget: Budget, terms: Terms) -> tuple[LabelsPlan | ColumnsPlan, ...]:
     """Return the labels that a run with this budget finds, each column for its own share; () where no column is open.
+
+    Columns of any type come last, all in one plan.
 
     Raises BudgetError, OptionError and DomainError for what cannot work, whatever the records are.
 
@@ -314,10 +324,29 @@ def plan_labels(domain: Domain, budget: Budget, terms: Terms) -> tuple[LabelsPla
             f"the labels of {names} are to be found privately, which counts each person once for a label and does not "
             "go with normalised contributions; list the labels, or leave contributions out"
         )
-    for one in columns:
+    any_type = tuple(one.name for one in columns if _declared(one).any_type)
+    listed = [one for one in columns if not _declared(one).any_type]
+    for one in listed:
         _check(one)
-    _check_shares(names, (_declared(one).share for one in columns))
-    return tuple(_plan(one, budget, terms) for one in columns)
+    _check_shares(names, [*(_declared(one).share for one in listed), *([_EPSILON_SHARE] if any_type else [])])
+    delta = sum((_declared(one).share for one in listed), Fraction(0)) + _DELTA_SHARE
+    if any_type and delta >= 1:
+        raise BudgetError(
+            f"finding labels takes {decimal_text(delta)} of the delta together with columns of any type, which leaves "
+            "nothing to measure tables with; give the labels smaller shares"
+        )
+    plans: list[LabelsPlan | ColumnsPlan] = [_plan(one, budget, terms) for one in listed]
+    if any_type:
+        own = Budget.approx(budget.epsilon * _EPSILON_SHARE, budget.delta * _DELTA_SHARE)
+        noise = joint_threshold(own, terms.rows_per_person, 2 * len(any_type), terms.neighbours)
+        records = terms.declared_total
+        if records is not None and noise.threshold > records / 2:
+            raise BudgetError(
+                f"types, ranges and labels of {len(any_type)} columns take {noise.threshold:,} persons each at {own}, "
+                f"and {records:,.0f} records are declared; give a larger epsilon or fewer columns, or describe them"
+            )
+        plans.append(ColumnsPlan(columns=any_type, budget=own, noise=noise))
+    return tuple(plans)
 
 
 def _declared(attribute: Attribute) -> PrivateLabels:

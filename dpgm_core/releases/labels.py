@@ -8,9 +8,10 @@ noise.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from attrs import field, frozen
 
@@ -18,9 +19,12 @@ from dpgm_core._util.exact_numbers import amount, whole
 from dpgm_core._util.files import atomic_write, bounded_bytes, plain
 from dpgm_core._util.version import __version__
 from dpgm_core.components.options import converter
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DomainError, DpgmError, ModelFileError
 from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.columns import ColumnsPlan, JointThreshold
 from dpgm_core.privacy.labels import LabelsPlan, ThresholdNoise, open_columns
 from dpgm_core.privacy.terms import Terms
 
@@ -29,6 +33,9 @@ __all__ = ["Discovery", "FoundLabels", "labels_file", "load_discovery", "read_di
 _SCHEMA = 1
 _MAX_BYTES = 2**26
 _MAX_LABEL_BYTES = 200  # bytes, as labels are counted
+
+#: A label or a shape, with its noisy count.
+Cell: TypeAlias = tuple[str, int]
 
 
 @frozen(kw_only=True)
@@ -48,35 +55,92 @@ class FoundLabels:
     @classmethod
     def of(cls, request: LabelsPlan, noisy: Mapping[str, int]) -> FoundLabels:
         """What is published of noisy counts: those at or above the threshold, and of these the largest."""
-        above = sorted((-count, label) for label, count in noisy.items() if count >= request.noise.threshold)
-        largest = above[: request.keep]
+        largest = _published(noisy, request.noise, request.keep)
         return cls(
             column=request.column,
-            labels=tuple(label for _, label in largest),
-            counts=tuple(-count for count, _ in largest),
+            labels=tuple(label for label, _ in largest),
+            counts=tuple(count for _, count in largest),
             keep=request.keep,
             budget=request.budget,
             noise=request.noise,
         )
 
 
+def _published(cells: Mapping[str, int], noise: ThresholdNoise | JointThreshold, most: int) -> tuple[Cell, ...]:
+    """What is published of noisy counts: those at or above the threshold, the largest first, and at most so many."""
+    above = sorted((-count, cell) for cell, count in cells.items() if count >= noise.threshold)
+    return tuple((cell, -count) for count, cell in above[:most])
+
+
+@frozen(kw_only=True)
+class FoundColumn:
+    """What was found of one column of any type. labels, shapes: with noisy counts, persons, the largest first.
+
+    declared: the attribute before. attribute: the one that follows.
+    """
+
+    declared: Attribute
+    labels: tuple[Cell, ...]
+    shapes: tuple[Cell, ...]
+
+    @property
+    def attribute(self) -> Attribute:
+        """The attribute with the type, bins or labels that follow from what was found."""
+        return self.declared.with_found(dict(self.shapes), dict(self.labels))
+
+
+@frozen(kw_only=True)
+class FoundColumns:
+    """The columns of any type of a run. budget: what they cost together. noise: on all counts, with the threshold."""
+
+    columns: tuple[FoundColumn, ...]
+    budget: Budget
+    noise: JointThreshold
+
+    @classmethod
+    def of(
+        cls,
+        request: ColumnsPlan,
+        declared: Sequence[Attribute],
+        labels: Sequence[Mapping[str, int]],
+        shapes: Sequence[Mapping[str, int]],
+    ) -> FoundColumns:
+        """What is published of noisy counts, of each column in order."""
+        columns = tuple(
+            FoundColumn(
+                declared=attribute,
+                labels=_published(of_labels, request.noise, _keep(attribute)),
+                shapes=_published(of_shapes, request.noise, len(of_shapes)),
+            )
+            for attribute, of_labels, of_shapes in zip(declared, labels, shapes, strict=True)
+        )
+        return cls(columns=columns, budget=request.budget, noise=request.noise)
+
+
+def _keep(declared: Attribute) -> int:
+    assert isinstance(declared.private, PrivateLabels)
+    return declared.private.keep
+
+
 @frozen(kw_only=True)
 class Discovery:
-    """The labels of one or several open columns, found in one charge.
+    """The labels of one or several open columns, found in one charge, and columns of any type.
 
-    columns: what was found of each. terms: what is protected. private: False where a seed was used. provenance: the
-    ledger and its entry, and a mark by which releases that share it know it.
+    columns: the labels found of each. described: the columns of any type. terms: what is protected. private: False
+    where a seed was used. provenance: the ledger and its entry, and a mark by which releases that share it know it.
     """
 
     columns: tuple[FoundLabels, ...]
     terms: Terms = field(eq=False)
     private: bool
     provenance: Mapping[str, Any] = field(factory=dict)
+    described: FoundColumns | None = None
 
     @property
     def cost(self) -> Budget:
         """What all columns cost together."""
-        return Budget.sum(one.budget for one in self.columns)
+        together = [] if self.described is None else [self.described.budget]
+        return Budget.sum([*(one.budget for one in self.columns), *together])
 
     @property
     def is_identified(self) -> bool:
@@ -86,7 +150,12 @@ class Discovery:
     @property
     def names(self) -> tuple[str, ...]:
         """The columns."""
-        return tuple(one.column for one in self.columns)
+        return (*(one.column for one in self.columns), *self.attributes)
+
+    @property
+    def attributes(self) -> dict[str, Attribute]:
+        """The attributes that were found of columns of any type, by name."""
+        return {} if self.described is None else {one.declared.name: one.attribute for one in self.described.columns}
 
     def domain(self, declared: Domain) -> Domain:
         """The domain with the labels that were found, which may be published as it is.
@@ -99,7 +168,12 @@ class Discovery:
                 f"the labels found are of {_listed(self.names)}, and the domain leaves those of {_listed(left)} to be "
                 "found; take the domain that they were found for"
             )
-        return declared.with_attributes({one.column: left[one.column].with_labels(one.labels) for one in self.columns})
+        if self.described is not None and any(
+            left[one.declared.name] != one.declared for one in self.described.columns
+        ):
+            raise DomainError("a column of any type was found under other settings; take the domain it was found for")
+        named = {one.column: left[one.column].with_labels(one.labels) for one in self.columns}
+        return declared.with_attributes(named | self.attributes)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values, but for the terms; `read_discovery` reads them back."""
@@ -115,7 +189,24 @@ class Discovery:
             }
             for one in self.columns
         ]
-        return {"columns": columns, "private": self.private, "provenance": plain(self.provenance)}
+        facts = {"columns": columns, "private": self.private, "provenance": plain(self.provenance)}
+        if self.described is None:
+            return facts
+        described = {
+            "budget": self.described.budget.to_dict(),
+            "variance": str(self.described.noise.variance),
+            "threshold": self.described.noise.threshold,
+            "columns": [
+                {
+                    "column": one.declared.name,
+                    "declared": one.declared.to_dict(),
+                    "labels": list(map(list, one.labels)),
+                    "shapes": list(map(list, one.shapes)),
+                }
+                for one in self.described.columns
+            ],
+        }
+        return facts | {"described": described}
 
     def save(self, path: str | Path, domain: Domain | None = None, *, part: Path | None = None) -> None:
         """Write the labels to a new JSON file, atomically; domain: the one with these labels, for its readers.
@@ -172,19 +263,72 @@ def load_discovery(path: str | Path) -> Discovery:
 
 def read_discovery(stated: Any, terms: Terms) -> Discovery:
     """The discovery whose `to_dict` this is, under these terms; ModelFileError for what its noise refutes."""
-    if not isinstance(stated, Mapping) or set(stated) != {"columns", "private", "provenance"}:
+    if not isinstance(stated, Mapping) or set(stated) - {"described"} != {"columns", "private", "provenance"}:
         raise ModelFileError("the labels found must state columns, private and provenance")
-    if not isinstance(stated["columns"], list) or not stated["columns"] or not isinstance(stated["provenance"], dict):
+    described = _described(stated["described"], terms) if "described" in stated else None
+    nothing = not stated["columns"] and described is None
+    if not isinstance(stated["columns"], list) or nothing or not isinstance(stated["provenance"], dict):
         raise ModelFileError("the labels found are of no column")
     columns = tuple(_column(one, terms) for one in stated["columns"])
-    if len({one.column for one in columns}) < len(columns):
+    names = [one.column for one in columns]
+    names += [] if described is None else [one.declared.name for one in described.columns]
+    if len(set(names)) < len(names):
         raise ModelFileError("the labels of a column are found twice")
     return Discovery(
         columns=columns,
+        described=described,
         terms=terms,
         private=converter.structure(stated["private"], bool),
         provenance=dict(stated["provenance"]),
     )
+
+
+def _described(stated: Any, terms: Terms) -> FoundColumns:
+    """Columns of any type; refused where noise and threshold do not cover what they are said to cost."""
+    keys = {"budget", "variance", "threshold", "columns"}
+    if not isinstance(stated, Mapping) or set(stated) != keys or not isinstance(stated["columns"], list):
+        raise ModelFileError(f"columns of any type must state {', '.join(sorted(keys))}")
+    if not stated["columns"]:
+        raise ModelFileError("the columns of any type are none")
+    budget = Budget.parse(stated["budget"])
+    try:
+        noise = JointThreshold(
+            variance=amount("a variance", converter.structure(stated["variance"], str)),
+            threshold=stated["threshold"],
+            labels=terms.rows_per_person,
+            histograms=2 * len(stated["columns"]),
+            neighbours=terms.neighbours,
+        )
+        covered = budget.kind == "approx" and noise.delta(budget.epsilon) <= budget.delta
+    except BudgetError as error:
+        raise ModelFileError(f"columns of any type were found by no noise that has a cost: {error}") from None
+    if not covered:
+        raise ModelFileError(
+            f"finding columns of any type is said to cost {budget}, which its noise and threshold do not cover; the "
+            "file was edited"
+        )
+    return FoundColumns(
+        columns=tuple(_found_column(one, noise) for one in stated["columns"]), budget=budget, noise=noise
+    )
+
+
+def _found_column(stated: Any, noise: JointThreshold) -> FoundColumn:
+    keys = {"column", "declared", "labels", "shapes"}
+    if not isinstance(stated, Mapping) or set(stated) != keys:
+        raise ModelFileError(f"a column of any type must state {', '.join(sorted(keys))}")
+    name = converter.structure(stated["column"], str)
+    declared = Attribute.from_dict(name, stated["declared"])
+    if not isinstance(declared.private, PrivateLabels) or not declared.private.any_type:
+        raise ModelFileError(f"column {name!r} is said to be found, and was described; the file was edited")
+    found = []
+    for cells, most in ((stated["labels"], declared.private.keep), (stated["shapes"], math.inf)):
+        if not isinstance(cells, list) or not all(isinstance(cell, list) and len(cell) == 2 for cell in cells):
+            raise ModelFileError(f"what was found of column {name!r} is no list of labels with counts")
+        labels, counts = [cell[0] for cell in cells], [cell[1] for cell in cells]
+        if not _is_published(labels, counts, most, noise.threshold):
+            raise ModelFileError(f"column {name!r} is not as columns are found; the file was edited")
+        found.append(tuple(zip(labels, counts, strict=True)))
+    return FoundColumn(declared=declared, labels=found[0], shapes=found[1])
 
 
 def _column(stated: Any, terms: Terms) -> FoundLabels:
@@ -215,7 +359,7 @@ def _column(stated: Any, terms: Terms) -> FoundLabels:
     return FoundLabels(column=column, labels=tuple(labels), counts=tuple(counts), keep=keep, budget=budget, noise=noise)
 
 
-def _is_published(labels: Any, counts: Any, keep: int, threshold: int) -> bool:
+def _is_published(labels: Any, counts: Any, keep: float, threshold: int) -> bool:
     """Whether labels and counts are such as `FoundLabels.of` gives."""
     if not isinstance(labels, list) or not isinstance(counts, list) or not len(labels) == len(counts) <= keep:
         return False

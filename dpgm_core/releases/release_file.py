@@ -576,6 +576,9 @@ def _read_discovery(document: Mapping[str, Any], domain: Domain, terms: Terms) -
     for one in discovery.columns:
         if one.column not in domain or domain[one.column].labels[: len(one.labels)] != one.labels:
             raise ModelFileError(f"its attribute {one.column!r} has other labels than were found; the file was edited")
+    for name, attribute in discovery.attributes.items():
+        if name not in domain or domain[name] != attribute:
+            raise ModelFileError(f"its attribute {name!r} is not the one that was found; the file was edited")
     return discovery
 
 
