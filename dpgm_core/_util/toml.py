@@ -99,9 +99,13 @@ def domain_toml(
     defaults: Mapping[str, Any] = MappingProxyType({}),
     constraints: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     within: str = "",
+    head: str = _HEAD,
 ) -> str:
-    """The text of a domain file; DomainError for a value that TOML cannot hold. within: `domain.` of one in a spec."""
-    parts = [comment(_HEAD + (_TODO if any("todo" in table for table in tables.values()) else ""))]
+    """The text of a domain file; DomainError for a value that TOML cannot hold. within: `domain.` of one in a spec.
+
+    head: what stands at its top, as a comment.
+    """
+    parts = [comment(head + (_TODO if any("todo" in table for table in tables.values()) else ""))]
     if defaults:
         parts.append("# Of every column that does not say otherwise.\n" + f"[{within}defaults]\n" + _settings(defaults))
     for column, table in tables.items():

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from dpgm_core._util.arrays import IntArray
 from dpgm_core.domain.attribute import Attribute
-from dpgm_core.domain.shapes import shape_of
+from dpgm_core.domain.shapes import SHAPES, shape_of
 from dpgm_core.errors import DataError
 from dpgm_core.sources.contract import RawBatch, RawValues
 from dpgm_core.sources.encoding import as_text, is_dense_union, is_textual, joined, key_texts, plain
@@ -83,15 +83,15 @@ class Labelled:
 
 
 class Shaped(Labelled):
-    """The same with the shapes of the labels in place of the labels."""
+    """The same with the shapes of labels in place of these; all shapes there are, whether they occur or not."""
+
+    def __init__(self, attribute: Attribute) -> None:
+        super().__init__(attribute)
+        self._labels = [shape.encode() for shape in SHAPES]
+        self._places = {shape: place for place, shape in enumerate(SHAPES)}
 
     def _numbered(self, form: bytes) -> int:
-        if form in self._none or _as_label(form) is None:
-            return -1
-        shape = shape_of(form).encode()
-        if shape not in self._numbers:
-            self._labels.append(shape)
-        return self._numbers.setdefault(shape, len(self._numbers))
+        return -1 if form in self._none or _as_label(form) is None else self._places[shape_of(form)]
 
 
 def _as_label(raw: bytes) -> str | None:
@@ -178,8 +178,9 @@ def _tie_breakers(keys: Sequence[bytes | None], labels: Sequence[bytes], persons
 
 def _counts(column: Labelled, counted: IntArray | None) -> Mapping[str, int]:
     labels = column.labels
-    counts = [] if counted is None else counted.tolist()
-    return {label.decode(): int(count) for label, count in sorted(zip(labels, counts, strict=True)) if count}
+    counts = [0] * len(labels) if counted is None else counted.tolist()
+    every = isinstance(column, Shaped)
+    return {label.decode(): int(count) for label, count in sorted(zip(labels, counts, strict=True)) if count or every}
 
 
 def _add_counts(before: IntArray, more: IntArray) -> IntArray:

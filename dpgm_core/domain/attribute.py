@@ -452,23 +452,25 @@ class Attribute:
         every, unknown, null = special_codes(names, *special)
         return evolve(self, labels=every, unknown=unknown, null=null, private=None)
 
-    def with_found(self, shapes: Mapping[str, int], labels: Mapping[str, int]) -> Attribute:
+    def with_found(self, shapes: Mapping[str, int], labels: Mapping[str, int], sigma: float) -> Attribute:
         """Return the attribute of a column of any type with the bins or labels that follow from what was released.
 
         Parameters
         ----------
         shapes, labels : mapping of str to int
             Noisy numbers of persons; see `dpgm_core.domain.shapes`.
+        sigma : float
+            The standard deviation of the noise.
 
         Examples
         --------
         >>> age = Attribute.from_dict("age", {"private": True})
-        >>> age.with_found({"integer 4": 90, "integer 5": 400}, {}).labels[:3]
+        >>> age.with_found({"integer 2^4": 90, "integer 2^5": 400}, {}, 10.0).labels[:3]
         ('up to 16', '17', '18')
         """
         if not isinstance(self.private, PrivateLabels) or not self.private.any_type:
             raise DomainError(f"attribute {self.name!r} is no column of any type")
-        table = table_of(shapes, labels, self.private.keep)
+        table = table_of(shapes, labels, self.private.keep, sigma)
         rules = {key: table[key] for key in MATCHING if key in table}
         if "labels" in table:
             one = evolve(self, matching=evolve(self.matching, **rules), private=evolve(self.private, any_type=False))

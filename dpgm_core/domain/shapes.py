@@ -1,8 +1,8 @@
 """Columns of any type: the shape of a raw text, and the table of a column from what was released of shapes and labels.
 
-A shape is a type with a coarse place: whole numbers and numbers by sign and power of two, dates by year. It depends on
-the value alone. Which shapes occur, how often, and the labels come from a private release; the table is computed from
-these and public rules, so it is post-processing.
+A shape is a type with a coarse place: whole numbers and numbers by sign and power of two, dates by five years. It
+depends on the value alone, and all shapes are public. How many persons have each, and labels, come from a private
+release; the table is computed from these and public rules, so it is post-processing.
 """
 
 from __future__ import annotations
@@ -11,83 +11,127 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["shape_of", "table_of"]
+__all__ = ["EDGE", "SHAPES", "SURE", "shape_of", "table_of"]
+
+#: Standard deviations of noise: above these a shape certainly occurs, or does if a neighbour certainly does.
+SURE, EDGE = 5.0, 2.5
 
 _INTEGER = re.compile(rb"[+-]?(?:0|[1-9][0-9]{0,14})")
 _NUMBER = re.compile(rb"([+-]?(?:0|[1-9][0-9]{0,14})?)([.,])([0-9]{1,15})(?:[eE]([+-]?[0-9]{1,2}))?")
 _CLOCK = rb"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.,][0-9]+)?)?"
 _TIME = re.compile(_CLOCK)
 _MOMENT = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})([T ]" + _CLOCK + rb" ?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?")
-_LOCAL = re.compile(rb"([0-9]{2})([/.-])([0-9]{2})\2([0-9]{4})")
-_YEARS = range(1800, 2200)
-_EXPONENTS = 48  # powers of two of numbers, from -48 to 48
-_DECIMALS = 3  # so many and more count alike, and stand for any number of decimals
-_DAYS = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-
-#: A type has to hold for this share of what was released of a column.
-_NEARLY_ALL = 0.95
-#: Labels have to cover this share, or a column of numbers is cut into bins.
-_COVERED = 0.95
 _MIDNIGHT = re.compile(rb".*[T ]00:00(:00(\.0+)?)?")
+_LOCAL = re.compile(rb"([0-9]{2})([/.-])([0-9]{2})\2([0-9]{4})")
+_DAYS = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_DECIMALS = 3  # so many and more count alike, and stand for any number of decimals
+
+#: Powers of two, below which there is zero; whole numbers begin with 0.
+_LEAST, _MOST = -16, 46
+#: Years of dates, by five; those outside count with the first and the last.
+_FIRST_YEAR, _LAST_YEAR, _YEARS = 1900, 2095, 5
+
+#: A type has to hold for this share of what was found of a column, and labels have to cover it where they could be
+#: numbers.
+_NEARLY_ALL = 0.95
 
 
 def shape_of(raw: bytes) -> str:
-    """Return the shape of a text. Never raises.
+    """Return the shape of a text, one of `SHAPES`. Never raises.
 
     Examples
     --------
     >>> [shape_of(text) for text in (b"37", b"-0.5", b"1,75", b"007", b"2019-12-31", b"31.12.2019", b"03/04/2019")]
-    ['integer 5', 'number.1 -1 -', 'number,2 0', 'text', 'date 2019', 'date %d.%m.%Y 2019', 'date ?/?/%Y 2019']
+    ['integer 2^5', 'number.1 -2^-1', 'number,2 2^0', 'text', 'date 2015', 'date %d.%m.%Y 2015', 'date ?/?/%Y 2015']
     """
     if _INTEGER.fullmatch(raw):
-        return f"integer {_magnitude(float(raw))}"
+        return f"integer {_place(float(raw), 0)}"
     match = _NUMBER.fullmatch(raw)
     if match is not None:
         whole, sign, fraction, exponent = match.groups()
-        value = float(b"%s.%se%s" % (whole, fraction, exponent or b"0"))
         decimals = _DECIMALS if exponent else min(len(fraction), _DECIMALS)
-        return f"number{sign.decode()}{decimals} {_magnitude(value)}"
+        value = float(b"%s.%se%s" % (whole, fraction, exponent or b"0"))
+        return f"number{sign.decode()}{decimals} {_place(value, _LEAST)}"
     match = _MOMENT.fullmatch(raw)
     if match is not None:
         year, month, day = (int(part) for part in match.groups()[:3])
         kind = "date" if match[4] is None or _MIDNIGHT.fullmatch(raw) else "datetime"
-        return f"{kind} {year}" if _is_day(year, month, day) else "text"
+        return f"{kind} {_years(year)}" if _is_day(year, month, day) else "text"
     match = _LOCAL.fullmatch(raw)
     if match is not None:
         one, sign, other, year = int(match[1]), match[2].decode(), int(match[3]), int(match[4])
-        orders = {f"%d{sign}%m": _is_day(year, other, one), f"%m{sign}%d": _is_day(year, one, other)}
-        possible = [order for order, fits in orders.items() if fits]
+        possible = [
+            order
+            for order, fits in (("%d{0}%m", _is_day(year, other, one)), ("%m{0}%d", _is_day(year, one, other)))
+            if fits
+        ]
         if not possible:
             return "text"
-        return f"date {possible[0] if len(possible) == 1 else f'?{sign}?'}{sign}%Y {year}"
+        order = possible[0] if len(possible) == 1 else "?{0}?"
+        return f"date {order.format(sign)}{sign}%Y {_years(year)}"
     return "time" if _TIME.fullmatch(raw) else "text"
 
 
-def _magnitude(value: float) -> str:
-    """Return the power of two at or below the size of a number, with a minus behind it for a negative one."""
-    if value == 0:
-        return "zero"
+def _place(value: float, least: int) -> str:
+    """Return the power of two at or below the size of a number, with a minus before it for a negative one."""
     power = math.frexp(abs(value))[1] - 1
-    return f"{max(-_EXPONENTS, min(_EXPONENTS, power))}{' -' if value < 0 else ''}"
+    if value == 0 or power < least:
+        return "zero"
+    return f"{'-' if value < 0 else ''}2^{min(_MOST, power)}"
+
+
+def _years(year: int) -> int:
+    return max(_FIRST_YEAR, min(_LAST_YEAR, year // _YEARS * _YEARS))
 
 
 def _is_day(year: int, month: int, day: int) -> bool:
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    return year in _YEARS and 1 <= month <= 12 and 1 <= day <= _DAYS[month] - (month == 2 and not leap)
+    return year > 0 and 1 <= month <= 12 and 1 <= day <= _DAYS[month] - (month == 2 and not leap)
 
 
-def table_of(shapes: Mapping[str, int], labels: Mapping[str, int], keep: int) -> dict[str, Any]:
+def _axis(least: int) -> list[str]:
+    """The places of numbers, from the most negative to the largest."""
+    powers = [f"2^{power}" for power in range(least, _MOST + 1)]
+    return [*(f"-{power}" for power in reversed(powers)), "zero", *powers]
+
+
+def _list_shapes() -> Iterable[str]:
+    yield from ("text", "time")
+    yield from (f"integer {place}" for place in _axis(0))
+    yield from (
+        f"number{sign}{decimals} {place}"
+        for sign in ".,"
+        for decimals in range(1, _DECIMALS + 1)
+        for place in _axis(_LEAST)
+    )
+    forms = [f" {order.format(sign)}{sign}%Y" for sign in "/.-" for order in ("%d{0}%m", "%m{0}%d", "?{0}?")]
+    yield from (
+        f"{kind} {year}" for kind in ("date", "datetime", *(f"date{form}" for form in forms)) for year in _all_years()
+    )
+
+
+def _all_years() -> range:
+    return range(_FIRST_YEAR, _LAST_YEAR + 1, _YEARS)
+
+
+#: All shapes there are.
+SHAPES = tuple(_list_shapes())
+
+
+def table_of(shapes: Mapping[str, int], labels: Mapping[str, int], keep: int, sigma: float) -> dict[str, Any]:
     """Return the table of a column: its type with bins, or its labels.
 
     Parameters
     ----------
     shapes, labels : mapping of str to int
-        What was released, with noisy numbers of persons.
+        What was released, with noisy numbers of persons; of shapes those above `EDGE` sigma.
     keep : int
         The most labels or bins, 8 or more.
+    sigma : float
+        The standard deviation of the noise, persons.
 
     Returns
     -------
@@ -96,120 +140,132 @@ def table_of(shapes: Mapping[str, int], labels: Mapping[str, int], keep: int) ->
 
     Examples
     --------
-    >>> table_of({"integer 0": 90, "integer 1": 210}, {"1": 90, "2": 110, "3": 100}, 32)
+    >>> table_of({"integer 2^0": 90, "integer 2^1": 210}, {"1": 90, "2": 110, "3": 100}, 32, 5.0)
     {'type': 'integer', 'min': 1, 'max': 3, 'cap': True}
-    >>> table_of({"text": 300}, {"cook": 200, "pilot": 90}, 32)
+    >>> table_of({"text": 300}, {"cook": 200, "pilot": 90}, 32, 5.0)
     {'labels': ['cook', 'pilot']}
     """
-    counts = {shape: count for shape, count in shapes.items() if count > 0}
+    counts = {shape: count for shape, count in shapes.items() if count >= SURE * sigma}
     every = sum(counts.values())
     found = [label for label, _ in sorted(labels.items(), key=lambda one: (-one[1], one[0]))][:keep]
-    covered = bool(every) and sum(map(labels.__getitem__, found)) >= _COVERED * every
-    kinds = Counter[str]()
-    for shape, count in counts.items():
-        kinds[shape.split(" ")[0].rstrip("0123456789")] += count
-    for sign in (".", ","):
-        numbers = {shape: count for shape, count in counts.items() if shape.startswith(("integer ", f"number{sign}"))}
-        if numbers and sum(numbers.values()) >= _NEARLY_ALL * every:
-            return _of_numbers(numbers, found, covered, keep, sign)
+    covered = sum(map(labels.__getitem__, found)) >= _NEARLY_ALL * every > 0
+
+    def is_most(belongs: Callable[[str], bool]) -> bool:
+        return sum(count for shape, count in counts.items() if belongs(shape)) >= _NEARLY_ALL * every > 0
+
+    for sign in ".,":
+        starts = ("integer ", f"number{sign}")
+        if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
+            return _of_numbers(_starting(counts, starts), _starting(shapes, starts), found, covered, keep, sign)
     for kind in ("date", "datetime"):
-        days = {shape: count for shape, count in counts.items() if shape.startswith(("date ", f"{kind} "))}
-        table = _of_days(kind, days, keep) if sum(days.values()) >= _NEARLY_ALL * max(every, 1) else None
-        if table is not None:
-            return table
-    if kinds["time"] >= _NEARLY_ALL * max(every, 1):
+        starts = ("date ", f"{kind} ")
+        if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
+            table = _of_days(kind, _starting(counts, starts), _starting(shapes, starts), keep)
+            if table is not None:
+                return table
+    if is_most(lambda shape: shape == "time"):
         return {"type": "time", "bins": min(24, keep)}
     return {"labels": found}
 
 
-def _of_numbers(counts: Mapping[str, int], found: Sequence[str], covered: bool, keep: int, sign: str) -> dict[str, Any]:
-    whole = not any(shape.startswith("number") for shape in counts)
-    if covered and found and all(_is_whole(label) for label in found):
-        codes = sorted(map(int, found))
-        if whole and codes[-1] - codes[0] < min(keep, 2 * len(codes)):
+def _starting(counts: Mapping[str, int], starts: tuple[str, ...]) -> dict[str, int]:
+    return {shape: count for shape, count in counts.items() if shape.startswith(starts)}
+
+
+def _around(sure: Mapping[str, int], edge: Mapping[str, int], axis: Sequence[str]) -> dict[str, int]:
+    """Return the places of an axis from the first to the last that occur, with their counts, 0 where none was found.
+
+    sure: what certainly occurs, one at least. edge: what does if a neighbour does.
+    """
+    counts = Counter[str]()
+    for shape, count in edge.items():
+        counts[shape.rsplit(" ", 1)[1]] += count
+    certain = [axis.index(shape.rsplit(" ", 1)[1]) for shape in sure]
+    first, last = min(certain), max(certain)
+    while first and counts[axis[first - 1]]:
+        first -= 1
+    while last + 1 < len(axis) and counts[axis[last + 1]]:
+        last += 1
+    return {place: counts[place] for place in axis[first : last + 1]}
+
+
+def _of_numbers(
+    sure: Mapping[str, int], edge: Mapping[str, int], found: Sequence[str], covered: bool, keep: int, sign: str
+) -> dict[str, Any]:
+    whole = not any(shape.startswith("number") for shape in sure)
+    if whole and covered and all(_INTEGER.fullmatch(label.encode("utf-8", "surrogatepass")) for label in found):
+        codes = sorted(set(map(int, found)))
+        if codes[-1] - codes[0] < min(keep, 2 * len(codes)):
             return {"type": "integer", "min": codes[0], "max": codes[-1], "cap": True}
-        if whole:
-            return {"labels": [str(code) for code in codes], "numbers": True}
-    edges = _edges(counts, keep, whole)
-    table: dict[str, Any] = {"type": "integer" if whole else "number", "bins": edges, "cap": True}
-    decimals = max(int(shape[7]) if shape.startswith("number") else 0 for shape in counts)
+        return {"labels": [str(code) for code in codes], "numbers": True}
+    axis = _axis(0 if whole else _LEAST)
+    edge = {shape: count for shape, count in edge.items() if shape.rsplit(" ", 1)[1] in axis}
+    table: dict[str, Any] = {"type": "integer" if whole else "number"}
+    table |= {"bins": _edges(_around(sure, edge, axis), keep, whole), "cap": True}
+    decimals = max(int(shape[7]) if shape.startswith("number") else 0 for shape in sure)
     if not whole and decimals < _DECIMALS:
         table["decimals"] = decimals
     return table | ({"decimal": ","} if sign == "," and not whole else {})
 
 
-def _is_whole(label: str) -> bool:
-    return _INTEGER.fullmatch(label.encode("utf-8", "surrogatepass")) is not None
-
-
 def _edges(counts: Mapping[str, int], keep: int, whole: bool) -> list[float]:
-    """Return the edges of bins: each power of two has bins by its share, equally wide."""
-    masses = Counter[tuple[float, float]]()
-    for shape, count in counts.items():
-        masses[_interval(shape.split(" ", 1)[1], whole)] += count
-    if not whole and (0.0, 0.0) in masses:  # zeros fall into the bin that begins with zero
-        zeros = masses.pop((0.0, 0.0))
-        above = min((one for one in masses if one[0] > 0), default=(1.0, 1.0))
-        masses[(0.0, above[0])] += zeros
-    intervals = sorted(masses)
-    gaps = sum(one[1] < other[0] for one, other in itertools.pairwise(intervals))
-    while len(intervals) + gaps > keep:  # more powers of two than bins: the two rarest neighbours become one
-        at = min(range(len(intervals) - 1), key=lambda i: masses[intervals[i]] + masses[intervals[i + 1]])
-        one, other = intervals[at], intervals[at + 1]
-        masses[(one[0], other[1])] = masses.pop(one) + masses.pop(other)
-        intervals = sorted(masses)
-        gaps = sum(one[1] < other[0] for one, other in itertools.pairwise(intervals))
-    parts = dict.fromkeys(intervals, 1)
-    free = keep - gaps - len(intervals)
-    while True:  # halve the bins of the interval that has most in each, while there is room
-        wide = {one: masses[one] / parts[one] for one in intervals if _can_halve(one, parts[one], whole, free)}
-        if not wide:
+    """Return the edges of bins: of the places of an axis, each cut in halves as long as it has most in each bin."""
+    masses: dict[tuple[float, float], float] = {}
+    places = list(counts)
+    for place, count in counts.items():
+        low, high = _interval(place, whole)
+        if place == "zero" and not whole:  # nothing lies on a side where nothing was found
+            low, high = low * (place != places[0]), high * (len(places) == 1 or place != places[-1])
+        masses[low, high] = count
+    while len(masses) > keep:  # more powers of two than bins: the two rarest neighbours become one
+        order = sorted(masses)
+        one, other = min(itertools.pairwise(order), key=lambda two: masses[two[0]] + masses[two[1]])
+        masses[one[0], other[1]] = masses.pop(one) + masses.pop(other)
+    parts = dict.fromkeys(sorted(masses), 1)
+    while True:
+        free = keep - sum(parts.values())
+        wide = {one: masses[one] / many for one, many in parts.items() if many <= free and _can_halve(one, many, whole)}
+        if not any(wide.values()):
             break
-        one = max(wide, key=lambda interval: (wide[interval], interval))
-        free -= parts[one]
-        parts[one] *= 2
-    edges = [
-        low + (high - low) * part / parts[low, high] for low, high in intervals for part in range(parts[low, high])
-    ]
-    edges += [high for _, high in intervals]
-    distinct = sorted(set(edges))
+        parts[max(wide, key=lambda interval: (wide[interval], interval))] *= 2
+    edges = [low + (high - low) * part / many for (low, high), many in parts.items() for part in range(many)]
+    last = max(high for _, high in parts)
     if whole:  # the last bin of whole numbers is closed
-        distinct[-1] -= 1 if distinct[-1] - 1 > distinct[-2] else 0.5
-    return [int(edge) if whole and edge.is_integer() else edge for edge in distinct]
+        last = last - 1 if last - 1 > edges[-1] else last - 0.5
+    every = sorted(edges)
+    return [int(edge) if whole and edge.is_integer() else edge for edge in [*every, last]]
 
 
-def _can_halve(interval: tuple[float, float], parts: int, whole: bool, free: int) -> bool:
+def _can_halve(interval: tuple[float, float], parts: int, whole: bool) -> bool:
     low, high = interval
-    if parts > free or (low == 0 and not whole):  # zeros need no finer bins
-        return False
-    return not whole or (high - low) % (2 * parts) == 0
+    return (high - low) % (2 * parts) == 0 if whole else low * high > 0
 
 
-def _interval(magnitude: str, whole: bool) -> tuple[float, float]:
-    """Return [low, high) of a power of two."""
-    if magnitude == "zero":
-        return (0.0, 1.0) if whole else (0.0, 0.0)
-    power, _, minus = magnitude.partition(" ")
+def _interval(place: str, whole: bool) -> tuple[float, float]:
+    """Return [low, high) of a place."""
+    tiny = 0.0 if whole else math.ldexp(1.0, _LEAST)
+    if place == "zero":
+        return (0.0, 1.0) if whole else (-tiny, tiny)
+    minus, _, power = place.partition("2^")
     low, high = math.ldexp(1.0, int(power)), math.ldexp(1.0, int(power) + 1)
     if not minus:
         return low, high
     return (1 - high, 1 - low) if whole else (-high, -low)
 
 
-def _of_days(kind: str, counts: Mapping[str, int], keep: int) -> dict[str, Any] | None:
+def _of_days(kind: str, sure: Mapping[str, int], edge: Mapping[str, int], keep: int) -> dict[str, Any] | None:
     """Return the table of dates; None where the order of day and month is open, or texts have several formats."""
-    years, forms = [], Counter[str]()
-    for shape, count in counts.items():
-        parts = shape.split(" ")
-        years.append(int(parts[-1]))
-        forms[parts[1] if len(parts) == 3 else ""] += count
+    forms = {" ".join(shape.split(" ")[1:-1]) for shape in sure}
     clear = {form for form in forms if "?" not in form}
-    signs = {form[1] for form in forms if "?" in form}
-    if len(clear) != 1 or not all(sign in form for sign in signs for form in clear):
+    if len(clear) != 1:
         return None
     (form,) = clear
-    first, last = min(years), max(years)
-    table: dict[str, Any] = {"type": kind, "min": f"{first:04d}-01-01", "max": f"{last:04d}-12-31", "cap": True}
+    if any(other[1] not in form for other in forms - clear):  # other signs between day and month
+        return None
+    same = {shape: count for shape, count in edge.items() if shape.split(" ")[1] in (*forms, *map(str, _all_years()))}
+    years = [int(year) for year in _around(sure, same, [str(year) for year in _all_years()])]
+    first, last = years[0], years[-1] + _YEARS - 1
     units = {"month": 12, "quarter": 4, "year": 1}
-    unit = next((unit for unit, each in units.items() if (last - first + 1) * each <= keep), None)
-    return table | {"bins": keep if unit is None else unit} | ({"format": form} if form else {})
+    unit = next((unit for unit, each in units.items() if (last - first + 1) * each <= keep), keep)
+    table = {"type": kind, "min": f"{first:04d}-01-01", "max": f"{last:04d}-12-31", "cap": True, "bins": unit}
+    return table | ({"format": form} if form else {})

@@ -1,15 +1,16 @@
 """Columns of any type: what finding their types, ranges and labels costs, all in one release.
 
-Two histograms of each column are released: persons by label and persons by shape (`dpgm_core.domain.shapes`). A person
-counts once for a cell and for at most r cells of a histogram.
+Of each column persons by label and persons by shape (`dpgm_core.domain.shapes`) are counted. A person counts once for a
+label and for at most r labels of a column; likewise for shapes.
 
-Distribution. Discrete Gaussian noise of variance sigma^2 is added to each count above 0, and cell and noisy count are
-published where that is at least T. A cell that nobody has draws no noise and is never published.
+Distribution. Discrete Gaussian noise of variance sigma^2 is added to the count of each shape there is, and to that of
+each label that somebody has. A label and its noisy count are published where that is at least T; of a label that nobody
+has nothing is. Shapes are public, so any of their noisy counts may be published.
 
-Cost. With h histograms neighbours differ in at most s = r h cells (add-remove) or s = 2 r h (replace-one), by one each.
+Cost. With c columns neighbours differ in at most s = 2 r c counts (add-remove) or s = 4 r c (replace-one), by one each.
 Let delta_1 be such that discrete Gaussian noise on s counts that move by one each is (epsilon, delta_1)-DP, and q =
-P(Z >= T - 1), the probability that a cell of one person is published. The release is (epsilon, delta_1 + (1 +
-e^epsilon) r h q)-DP.
+P(Z >= T - 1), the probability that a label of one person is published. The release is (epsilon, delta_1 + (1 +
+e^epsilon) r c q)-DP.
 
 Proof. Before `JointThreshold`. Source: as for labels (`dpgm_core.privacy.labels`), with Gaussian noise as in Canonne,
 Kamath, Steinke (2020) and the cells of one person taken apart as in Bun, Nissim, Stemmer (2016), section 3.
@@ -26,6 +27,7 @@ from attrs import evolve, field, frozen
 from dpgm_core._util.arrays import IntArray
 from dpgm_core._util.exact_numbers import whole
 from dpgm_core._util.randomness import Randomness
+from dpgm_core.domain.shapes import EDGE
 from dpgm_core.errors import BudgetError
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.gaussian import discrete_delta, least_variance
@@ -34,17 +36,17 @@ from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 
 __all__ = ["ColumnsPlan", "JointThreshold", "joint_threshold"]
 
-# Proof of the cost, with h, r, s, T, q, delta_1 as in the documentation of the module.
+# Proof of the cost, with c, r, s, T, q, delta_1 as in the documentation of the module.
 #
-# Let D and D' be neighbours, B the records that both have, and call a cell own to D if D has it and D' has it not. A
-# cell own to D is one that nobody in B has, so only the person in D who is not in D' has it: its count is 1, and D has
-# at most r h such cells. Let M* publish as M does, but nothing of own cells. The noise of all cells is independent, so
-# that M(D), given that no own cell of D is published, has the distribution of M*(D). With delta_2 = r h q at least the
-# probability that one is, for every event A:
+# Let D and D' be neighbours, B the records that both have, and call a label own to D if D has it and D' has it not.
+# Nobody in B has such a label, so only the person in D who is not in D' has it: its count is 1, and D has at most r c
+# of them. Let M* publish as M does, but nothing of own labels. All noise is independent, so that M(D), given that no
+# own label of D is published, has the distribution of M*(D). With delta_2 = r c q at least the probability that one is,
+# for every event A:
 #   (1) P(M(D) in A) <= P(M*(D) in A) + delta_2, and (2) P(M*(D) in A) <= P(M(D) in A) + delta_2,
-# as P(M(D) in A) >= (1 - delta_2) P(M*(D) in A). Both also hold for D'. The cells that are not own are those that D
-# and D' both have; M* adds noise to the counts of all of them in D and in D', which differ by at most one in at most s
-# cells, and what is published is a function of the noisy counts. So P(M*(D) in A) <= e^epsilon P(M*(D') in A) +
+# as P(M(D) in A) >= (1 - delta_2) P(M*(D) in A). Both also hold for D'. M* adds noise to the counts of the shapes, and
+# of the labels that D and D' both have. These are the same cells for D and D'; their counts differ by at most one in at
+# most s cells, and what is published is a function of the noisy counts. So P(M*(D) in A) <= e^epsilon P(M*(D') in A) +
 # delta_1. Together: P(M(D) in A) <= delta_2 + delta_1 + e^epsilon (P(M(D') in A) + delta_2). QED
 #
 # Rounding. q is bounded by exp(-x^2 / 2) / (x sqrt(2 pi)), x = (T - 2) / sigma, as P(Z >= m) <= P(N >= m - 1) for
@@ -68,7 +70,7 @@ def _relation(name: Neighbours | str) -> Neighbours:
 
 @frozen(kw_only=True)
 class JointThreshold:
-    """Discrete Gaussian noise on the cells of several histograms, which are published from a threshold on.
+    """Discrete Gaussian noise on the labels and shapes of several columns; labels are published from a threshold on.
 
     Parameters
     ----------
@@ -77,9 +79,9 @@ class JointThreshold:
     threshold : int
         T, in persons.
     labels : int
-        r, the most cells of one person in a histogram.
-    histograms : int
-        h.
+        r, the most labels, and the most shapes, of one person in a column.
+    columns : int
+        c.
     neighbours : Neighbours or str
         The neighbouring relation.
 
@@ -90,15 +92,15 @@ class JointThreshold:
 
     Examples
     --------
-    >>> noise = JointThreshold(variance=Fraction(400), threshold=130, labels=1, histograms=4, neighbours="add-remove")
+    >>> noise = JointThreshold(variance=Fraction(400), threshold=130, labels=1, columns=2, neighbours="add-remove")
     >>> float(noise.delta(Fraction(1, 2)))
-    7.68...e-09
+    7.26...e-09
     """
 
     variance: Fraction
     threshold: int
     labels: int
-    histograms: int
+    columns: int
     neighbours: Neighbours = field(converter=_relation)
 
     def __attrs_post_init__(self) -> None:
@@ -106,16 +108,31 @@ class JointThreshold:
             raise BudgetError(f"the noise of columns needs a variance that can be drawn, got {self.variance!r:.80}")
         whole("the threshold of columns", self.threshold, least=3, most=_MAX_THRESHOLD)
         whole("how many labels a person has", self.labels, least=1, most=_MAX_CELLS)
-        whole("the number of histograms", self.histograms, least=1, most=_MAX_CELLS)
+        whole("the number of columns", self.columns, least=1, most=_MAX_CELLS)
 
     @property
     def own(self) -> int:
-        """The most cells that one person alone has, r h."""
-        return self.labels * self.histograms
+        """The most labels that one person alone has, r c."""
+        return self.labels * self.columns
+
+    @property
+    def moved(self) -> int:
+        """s, how many counts one person moves, by one each."""
+        return self.own * (2 if self.neighbours is Neighbours.ADD_REMOVE else 4)
+
+    @property
+    def sigma(self) -> float:
+        """The standard deviation of the noise, persons."""
+        return math.sqrt(self.variance)
+
+    @property
+    def edge(self) -> int:
+        """The noisy count from which shapes are published, persons."""
+        return math.ceil(EDGE * self.sigma)
 
     @property
     def published(self) -> Fraction:
-        """q, rounded up: the probability that a cell of one person only is published."""
+        """q, rounded up: the probability that a label of one person only is published."""
         distance = Fraction(self.threshold - 2)
         square = distance * distance / self.variance
         tail = _exp_up(-square / 2) / (_ROOT * _root_down(square))
@@ -123,8 +140,7 @@ class JointThreshold:
 
     def delta(self, epsilon: Fraction) -> Fraction:
         """Return the delta of the release at an epsilon."""
-        moved = self.own if self.neighbours is Neighbours.ADD_REMOVE else 2 * self.own
-        shift = Sensitivity(l0=moved, l1=moved, l2_squared=moved, linf=1)
+        shift = Sensitivity(l0=self.moved, l1=self.moved, l2_squared=self.moved, linf=1)
         noise = Fraction(discrete_delta(self.variance, shift, epsilon))
         return min(Fraction(1), noise + (1 + _exp_up(epsilon)) * self.own * self.published)
 
@@ -132,36 +148,36 @@ class JointThreshold:
         """Return how many persons a cell needs to be published with about this probability, which is at least 1/2."""
         from statistics import NormalDist
 
-        return self.threshold + math.ceil(NormalDist().inv_cdf(chance) * math.sqrt(self.variance))
+        return self.threshold + math.ceil(NormalDist().inv_cdf(chance) * self.sigma)
 
     def draw(self, count: int, randomness: Randomness) -> IntArray:
         """Return fresh noise for so many cells; draw it after the charge."""
         return discrete_gaussian(self.variance, count, randomness)
 
 
-def joint_threshold(budget: Budget, labels: int, histograms: int, neighbours: Neighbours | str) -> JointThreshold:
-    """Return the noise of several histograms within an (epsilon, delta), with the least threshold that this allows.
+def joint_threshold(budget: Budget, labels: int, columns: int, neighbours: Neighbours | str) -> JointThreshold:
+    """Return the noise of several columns within an (epsilon, delta), with the least threshold that this allows.
 
     Raises BudgetError for another kind of budget, and for one that is too small for any noise that can be drawn.
 
     Examples
     --------
-    >>> noise = joint_threshold(Budget.approx("0.15", "5e-7"), 1, 30, "add-remove")
+    >>> noise = joint_threshold(Budget.approx("0.15", "5e-7"), 1, 15, "add-remove")
     >>> round(float(noise.variance) ** 0.5), noise.threshold, noise.delta(Fraction("0.15")) <= Fraction("5e-7")
-    (143, 864, True)
+    (143, 848, True)
     """
     check_budget(budget)
     if budget.kind != "approx" or not budget.epsilon or not budget.delta:
         raise BudgetError(f"columns of any type are found for an (epsilon, delta), got {budget}")
     relation = Neighbours.of(neighbours)
     epsilon = min(budget.epsilon, Fraction(_MAX_EPSILON))
-    moved = labels * histograms * (1 if relation is Neighbours.ADD_REMOVE else 2)
+    moved = labels * columns * (2 if relation is Neighbours.ADD_REMOVE else 4)
     shift = Sensitivity(l0=moved, l1=moved, l2_squared=moved, linf=1)
     noise = JointThreshold(
         variance=least_variance(discrete_delta, shift, epsilon, budget.delta * _OF_NOISE),
         threshold=3,
         labels=labels,
-        histograms=histograms,
+        columns=columns,
         neighbours=relation,
     )
 

@@ -338,7 +338,7 @@ def plan_labels(domain: Domain, budget: Budget, terms: Terms) -> tuple[LabelsPla
     plans: list[LabelsPlan | ColumnsPlan] = [_plan(one, budget, terms) for one in listed]
     if any_type:
         own = Budget.approx(budget.epsilon * _EPSILON_SHARE, budget.delta * _DELTA_SHARE)
-        noise = joint_threshold(own, terms.rows_per_person, 2 * len(any_type), terms.neighbours)
+        noise = joint_threshold(own, terms.rows_per_person, len(any_type), terms.neighbours)
         records = terms.declared_total
         if records is not None and noise.threshold > records / 2:
             raise BudgetError(

@@ -8,7 +8,6 @@ noise.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,6 +21,7 @@ from dpgm_core.components.options import converter
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.domain.domain import Domain
+from dpgm_core.domain.shapes import SHAPES
 from dpgm_core.errors import BudgetError, DomainError, DpgmError, ModelFileError
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.columns import ColumnsPlan, JointThreshold
@@ -55,7 +55,7 @@ class FoundLabels:
     @classmethod
     def of(cls, request: LabelsPlan, noisy: Mapping[str, int]) -> FoundLabels:
         """What is published of noisy counts: those at or above the threshold, and of these the largest."""
-        largest = _published(noisy, request.noise, request.keep)
+        largest = _published(noisy, request.noise.threshold, request.keep)
         return cls(
             column=request.column,
             labels=tuple(label for label, _ in largest),
@@ -66,9 +66,9 @@ class FoundLabels:
         )
 
 
-def _published(cells: Mapping[str, int], noise: ThresholdNoise | JointThreshold, most: int) -> tuple[Cell, ...]:
+def _published(cells: Mapping[str, int], threshold: int, most: int) -> tuple[Cell, ...]:
     """What is published of noisy counts: those at or above the threshold, the largest first, and at most so many."""
-    above = sorted((-count, cell) for cell, count in cells.items() if count >= noise.threshold)
+    above = sorted((-count, cell) for cell, count in cells.items() if count >= threshold)
     return tuple((cell, -count) for count, cell in above[:most])
 
 
@@ -76,17 +76,18 @@ def _published(cells: Mapping[str, int], noise: ThresholdNoise | JointThreshold,
 class FoundColumn:
     """What was found of one column of any type. labels, shapes: with noisy counts, persons, the largest first.
 
-    declared: the attribute before. attribute: the one that follows.
+    declared: the attribute before. noise: on the counts. attribute: the one that follows.
     """
 
     declared: Attribute
     labels: tuple[Cell, ...]
     shapes: tuple[Cell, ...]
+    noise: JointThreshold = field(eq=False)
 
     @property
     def attribute(self) -> Attribute:
         """The attribute with the type, bins or labels that follow from what was found."""
-        return self.declared.with_found(dict(self.shapes), dict(self.labels))
+        return self.declared.with_found(dict(self.shapes), dict(self.labels), self.noise.sigma)
 
 
 @frozen(kw_only=True)
@@ -109,8 +110,9 @@ class FoundColumns:
         columns = tuple(
             FoundColumn(
                 declared=attribute,
-                labels=_published(of_labels, request.noise, _keep(attribute)),
-                shapes=_published(of_shapes, request.noise, len(of_shapes)),
+                labels=_published(of_labels, request.noise.threshold, _keep(attribute)),
+                shapes=_published(of_shapes, request.noise.edge, len(of_shapes)),
+                noise=request.noise,
             )
             for attribute, of_labels, of_shapes in zip(declared, labels, shapes, strict=True)
         )
@@ -296,7 +298,7 @@ def _described(stated: Any, terms: Terms) -> FoundColumns:
             variance=amount("a variance", converter.structure(stated["variance"], str)),
             threshold=stated["threshold"],
             labels=terms.rows_per_person,
-            histograms=2 * len(stated["columns"]),
+            columns=len(stated["columns"]),
             neighbours=terms.neighbours,
         )
         covered = budget.kind == "approx" and noise.delta(budget.epsilon) <= budget.delta
@@ -321,14 +323,16 @@ def _found_column(stated: Any, noise: JointThreshold) -> FoundColumn:
     if not isinstance(declared.private, PrivateLabels) or not declared.private.any_type:
         raise ModelFileError(f"column {name!r} is said to be found, and was described; the file was edited")
     found = []
-    for cells, most in ((stated["labels"], declared.private.keep), (stated["shapes"], math.inf)):
+    limits = {"labels": (declared.private.keep, noise.threshold), "shapes": (len(SHAPES), noise.edge)}
+    for what, (most, threshold) in limits.items():
+        cells = stated[what]
         if not isinstance(cells, list) or not all(isinstance(cell, list) and len(cell) == 2 for cell in cells):
             raise ModelFileError(f"what was found of column {name!r} is no list of labels with counts")
         labels, counts = [cell[0] for cell in cells], [cell[1] for cell in cells]
-        if not _is_published(labels, counts, most, noise.threshold):
+        if not _is_published(labels, counts, most, threshold) or (what == "shapes" and not set(labels) <= set(SHAPES)):
             raise ModelFileError(f"column {name!r} is not as columns are found; the file was edited")
         found.append(tuple(zip(labels, counts, strict=True)))
-    return FoundColumn(declared=declared, labels=found[0], shapes=found[1])
+    return FoundColumn(declared=declared, labels=found[0], shapes=found[1], noise=noise)
 
 
 def _column(stated: Any, terms: Terms) -> FoundLabels:
@@ -359,7 +363,7 @@ def _column(stated: Any, terms: Terms) -> FoundLabels:
     return FoundLabels(column=column, labels=tuple(labels), counts=tuple(counts), keep=keep, budget=budget, noise=noise)
 
 
-def _is_published(labels: Any, counts: Any, keep: float, threshold: int) -> bool:
+def _is_published(labels: Any, counts: Any, keep: int, threshold: int) -> bool:
     """Whether labels and counts are such as `FoundLabels.of` gives."""
     if not isinstance(labels, list) or not isinstance(counts, list) or not len(labels) == len(counts) <= keep:
         return False

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from attrs import evolve
+from attrs import evolve, frozen
 
 from dpgm.cli.common import (
     FILE,
@@ -17,6 +18,7 @@ from dpgm.cli.common import (
     paid_command,
     print_err,
     print_json,
+    print_out,
     print_remarks,
     progress_option,
     progress_shown,
@@ -25,11 +27,14 @@ from dpgm.cli.common import (
     unexpected_number,
     warn_renamed,
 )
-from dpgm.cli.show import free_path, print_fit, reserved, summary
+from dpgm.cli.init import RowsAndColumns, rows_and_columns_options, start_run
+from dpgm.cli.show import free_path, print_fit, records_of, reserved, save_found_domain, summary
 from dpgm_core.components.builtins import INFERENCE, LEARNER
 from dpgm_core.errors import DpgmError, LearningFailed, ModelFileError, OptionError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dpgm.spec import Spec
     from dpgm_core._util.progress import Progress
     from dpgm_core.learning.contract import Fit
@@ -37,18 +42,88 @@ if TYPE_CHECKING:
 __all__ = ["fit", "learn"]
 
 
+@frozen
+class _Start:
+    """What is said of a file of records in place of a spec."""
+
+    epsilon: str | None
+    delta: str | None
+    output: Path | None
+    one_row_each: bool
+    rows: RowsAndColumns
+
+    def spec_of(self, path: Path) -> tuple[Path, bool]:
+        """Return the spec, which is written if the path is a file of records, and whether it was."""
+        from dpgm_core.domain.domain_files import is_data
+
+        told = self.epsilon or self.delta or self.output or self.one_row_each or self.rows.person or self.rows.drop
+        if not is_data(path):
+            if told or self.rows.private:
+                raise OptionError(
+                    "these options describe a file of records, such as a.csv; a spec says itself whose its rows are "
+                    "and what may be spent"
+                )
+            return path, False
+        if self.epsilon is None or self.delta is None:
+            raise OptionError(
+                f"say what may be spent on {path.name}, as in --epsilon 1 --delta 1e-6; delta far below 1 in the "
+                "number of people"
+            )
+        if (self.rows.person is None) is not self.one_row_each:
+            raise OptionError(
+                "say whose the rows are: --person COLUMN with --rows-per-person, or --one-row-each where each row is "
+                "another person"
+            )
+        budget = {"epsilon": self.epsilon, "delta": self.delta}
+        return start_run(path, self.output, evolve(self.rows, private=True), budget), True
+
+
+def _start_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a run on a file of records, which the function gets as `start`."""
+
+    @wraps(function)
+    def collected(*arguments: object, **named: Any) -> None:
+        parts = {key: named.pop(key) for key in ("epsilon", "delta", "output", "one_row_each", "rows")}
+        function(*arguments, start=_Start(**parts), **named)
+
+    each = "Each row is another person."
+    options = [
+        click.option("--epsilon", help="What may be spent on a file of records, such as 1 or 0.5."),
+        click.option("--delta", help="Its delta, far below 1 / number of people, such as 1e-9."),
+        click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="Folder to write."),
+        click.option("--one-row-each", is_flag=True, help=each),
+    ]
+    decorated = rows_and_columns_options(collected)
+    for option in reversed(options):
+        decorated = option(decorated)
+    return decorated
+
+
 @paid_command
+@_start_options
 def fit(
-    obj: dict[str, bool], spec: Path, settings: tuple[str, ...], validated: Path | None, again: bool, as_json: bool
+    obj: dict[str, bool],
+    spec: Path,
+    settings: tuple[str, ...],
+    validated: Path | None,
+    again: bool,
+    as_json: bool,
+    start: _Start,
 ) -> None:
     """Fit a model as SPEC (a TOML file) says, and print its file, the budget spent and the budget left.
+
+    SPEC may be a file of records, a.csv, with --epsilon, --delta and --person or --one-row-each: then types, ranges and
+    labels are found from the records, for a twentieth of epsilon; a spec, a domain with what was found, a model and
+    synthetic records are written to a folder of its name.
 
     If an earlier run of this name was killed, or failed after its charge, and its release was saved, nothing is charged
     and the message says how to continue.
     """
+    from dpgm.cli.sample import draw_like
     from dpgm.related import data_files
     from dpgm.spec import load_spec
 
+    spec, started = start.spec_of(spec)
     run = load_spec(spec, settings, validated)
     check_has_records(run)
     with reserved(run, again=again) as (saved, path), open_ledger(run) as ledger, progress_shown() as progress:
@@ -59,18 +134,25 @@ def fit(
                 files = data_files(run.data)
                 done = evolve(done, model=done.model.noted(done.model.provenance.get("notes", ()), **files))
             path = _save(done, path, None if ledger is None else ledger.path)
+            found = save_found_domain(done.model, path)
         warn_renamed(run, saved, done.releases)
         left = None if ledger is None else ledger.remaining()
         if run.intervals is not None:
             done = _with_replicates(done, path, run, progress)
     unexpected = unexpected_number(run, done.releases)
+    files = {} if found is None else {"domain": found}
+    if started:
+        files["synthetic"] = draw_like(done.model, max(1, round(records_of(done))), spec, run.name)
     if as_json:
-        print_json(summary(done, path, saved_files(done.releases), left, (*run.remarks, *unexpected)))
+        facts = summary(done, path, saved_files(done.releases), left, (*run.remarks, *unexpected))
+        print_json({**facts, **{what: str(file) for what, file in files.items()}})
         return
     for note in unexpected:
         print_err(f"dpgm: {note}")
     level = None if run.intervals is None else run.intervals.level
     print_fit(done, path, saved_files(done.releases), left, verbose=obj["verbose"], level=level)
+    for what, file in files.items():
+        print_out(f"{what}: {file}")
 
 
 @click.command()

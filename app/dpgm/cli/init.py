@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from attrs import asdict
+from attrs import asdict, evolve, frozen
 
 from dpgm.cli.common import FILE, RECORDS, print_err, print_out
 from dpgm_core.errors import OptionError, did_you_mean, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from dpgm_core.domain.metadata import Metadata
 
-__all__ = ["init"]
+__all__ = ["RowsAndColumns", "init", "rows_and_columns_options", "start_run"]
 
 _SHOWN = 8  # names in a line
 
@@ -71,6 +71,11 @@ folder = "."
 
 _DOMAIN = 'domain = "domain.toml"\n'
 
+_PERSON = """\
+# Whose data are protected: one person each, with so many rows at most; more are left out.
+person = {person}
+rows_per_person = {rows}"""
+
 _WHOSE = """\
 # Whose data are protected: one row each. If a person has several, name their key and how many rows may count:
 # person = "COLUMN"
@@ -86,6 +91,84 @@ key = {key}
 # max_children = 5
 # A column of the children's file that says who is first and who follows whom; it is not modelled.
 # order = "COLUMN\""""
+
+
+@frozen
+class RowsAndColumns:
+    """Whose the rows are, which columns are left out, and what happens to those that nothing describes.
+
+    private: their types, ranges and labels are found from the records.
+    """
+
+    person: str | None
+    rows_per_person: int | None
+    drop: tuple[str, ...]
+    private: bool
+
+    def __attrs_post_init__(self) -> None:
+        if (self.person is None) != (self.rows_per_person is None):
+            raise OptionError(
+                "--person and --rows-per-person go together: the column with a person's key, and how many rows of "
+                "one person may count, known without the records"
+            )
+
+    def whose(self) -> str:
+        """Return the lines of the spec on whose data are protected."""
+        from dpgm_core._util.toml import toml_value
+
+        if self.person is None:
+            return _WHOSE
+        return _PERSON.format(person=toml_value(self.person), rows=self.rows_per_person)
+
+    def apply(self, metadata: Metadata, columns: Sequence[str]) -> Metadata:
+        """Return the metadata of the columns that are modelled. columns: of the file, where it is known."""
+        names = [*([] if self.person is None else [self.person]), *self.drop]
+        known = columns or list(metadata.tables)
+        for name in names:
+            if name not in known:
+                what = "--person" if name == self.person else "--drop"
+                raise OptionError(f"{what}: there is no column {name!r:.60}{did_you_mean(name, known)}")
+        tables = {
+            name: {"private": True} if self.private and "todo" in table else table
+            for name, table in metadata.tables.items()
+            if name not in names
+        }
+        if not tables:
+            raise OptionError("no column is left to model; leave one out of --drop")
+        return evolve(metadata, tables=tables)
+
+
+def rows_and_columns_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add `--person`, `--rows-per-person`, `--drop` and `--private`, which the function gets as `rows`."""
+    from functools import wraps
+
+    options = [
+        click.option("--person", metavar="COLUMN", help="Column with a person's key, where a person has many rows."),
+        click.option("--rows-per-person", type=click.IntRange(1), help="Rows of one person that count, at most."),
+        click.option("--drop", metavar="COLUMN,...", multiple=True, help="Columns that are not modelled; repeatable."),
+        click.option(
+            "--private",
+            is_flag=True,
+            help="Find types, ranges and labels that nothing describes from the records, for a part of the budget.",
+        ),
+    ]
+
+    @wraps(function)
+    def collected(
+        *arguments: object,
+        person: str | None,
+        rows_per_person: int | None,
+        drop: tuple[str, ...],
+        private: bool,
+        **more: object,
+    ) -> None:
+        left_out = tuple(name for names in drop for name in names.split(",") if name)
+        function(*arguments, rows=RowsAndColumns(person, rows_per_person, left_out, private), **more)
+
+    decorated: Callable[..., None] = collected
+    for option in reversed(options):
+        decorated = option(decorated)
+    return decorated
 
 
 @click.command()
@@ -115,6 +198,7 @@ key = {key}
 @click.option("--delta", help="Delta of the budget, far below 1 / number of people, such as 1e-9. [default: none]")
 @click.option("--neighbours", default="add-remove", show_default=True, help="Or replace-one; the spec explains both.")
 @click.option("--overwrite", is_flag=True, help="Replace domain.toml and spec.toml.")
+@rows_and_columns_options
 def init(
     sources: tuple[Path | str, ...],
     output: Path,
@@ -127,12 +211,13 @@ def init(
     delta: str | None,
     neighbours: str,
     overwrite: bool,
+    rows: RowsAndColumns,
 ) -> None:
     """Write domain.toml and spec.toml from public metadata. SOURCE is a schema, or a file of records that are not read.
 
     Of a CSV file only the first line is read; of Parquet and Arrow files, names and types. A NIST schema or data
     dictionary, a Frictionless table schema or a codebook gives more. Missing facts become `todo` lines in domain.toml,
-    and a run does not start before they are filled in.
+    and a run does not start before they are filled in; with --private the run finds them itself.
 
     Of two related tables, such as households and persons, CHILDREN is the second one's; spec.toml then holds the
     domains of both.
@@ -148,7 +233,8 @@ def init(
     if isinstance(data, str):
         check_shared("--data", data)
     if len(sources) > 1:
-        more = {"--data": data is not None, "--codebook": bool(codebooks)}
+        more = {"--data": data is not None, "--codebook": bool(codebooks), "--person": rows.person is not None}
+        more |= {"--drop": bool(rows.drop), "--private": rows.private}
         options = (schema_is_public, is_names, epsilon, delta, neighbours)
         _init_two([one for one in sources if isinstance(one, Path)], output, name, options, more, overwrite)
         return
@@ -162,18 +248,39 @@ def init(
     metadata = read_metadata(
         source, codebooks=codebooks, schema_is_public=schema_is_public, first_line_is_names=is_names
     )
+    if rows.private and delta is None:
+        raise OptionError("--private finds labels, which costs a delta too; give --delta, such as 1e-6")
     left_out = _left_out(metadata, data, is_names) if isinstance(data, Path) and data != source else ()
+    metadata = rows.apply(metadata, [*metadata.tables, *left_out])
+    left_out = [name for name in left_out if name not in rows.drop and name != rows.person]
     for column, table in apply_defaults(metadata.tables, metadata.defaults).items():
         if "todo" not in table:
             attribute_fields(column, table)  # what a run would refuse is refused here
     amounts = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
-    parts = {"data": _data_line(data, output, is_names), "domain": _DOMAIN, "whose": _WHOSE, "selector": "auto"}
+    parts = {"data": _data_line(data, output, is_names), "domain": _DOMAIN, "whose": rows.whose(), "selector": "auto"}
     spec = _spec(name, parts, data, amounts, neighbours)
     written = {"domain.toml": metadata.to_toml(), "spec.toml": spec}
     _write(output, written, overwrite, [one for one in (source, data, *codebooks) if isinstance(one, Path)])
     _print_summary(metadata, output, left_out, data)
     if isinstance(data, Path) and data == source and not codebooks:
         _print_records_notes(data, metadata)
+
+
+def start_run(data: Path, output: Path | None, rows: RowsAndColumns, amounts: dict[str, str]) -> Path:
+    """Write domain.toml and spec.toml of a file of records of which nothing else is known, and return the spec."""
+    from dpgm_core.domain.domain_files import read_metadata
+
+    folder = Path(_stem(data)) if output is None else output
+    spec = folder / "spec.toml"
+    if os.path.lexists(spec):
+        raise OptionError(f"{spec} is there from an earlier run; go on with dpgm fit {spec}, or another folder, -o")
+    metadata = read_metadata(data)
+    metadata = rows.apply(metadata, list(metadata.tables))
+    parts = {"data": _data_line(data, folder, False), "domain": _DOMAIN, "whose": rows.whose(), "selector": "auto"}
+    texts = {"domain.toml": metadata.to_toml(), "spec.toml": _spec(None, parts, data, amounts, "add-remove")}
+    _write(folder, texts, False, [data])
+    print_err(f"dpgm: {spec} and domain.toml beside it say what is run")
+    return spec
 
 
 def _init_two(
@@ -251,7 +358,6 @@ def _spec(
     name: str | None, parts: dict[str, str], data: Path | str | None, amounts: dict[str, str], neighbours: str
 ) -> str:
     """Return the text of the spec. Raises OptionError or BudgetError for invalid choices."""
-    from dpgm_core._util.locations import place
     from dpgm_core._util.toml import toml_value
     from dpgm_core.privacy.budget import Budget
 
@@ -260,12 +366,7 @@ def _spec(
         raise OptionError(f"--neighbours: there is no relation {neighbours!r:.40}{did_you_mean(neighbours, relations)}")
     Budget.parse(amounts)
     if name is None:
-        stem = (
-            re.sub(r"\.(csv|tsv|txt|parquet|arrow|feather|ipc)(\.gz)?$", "", place(data).name, flags=re.IGNORECASE)
-            if data
-            else ""
-        )
-        name = re.sub(r"[^\w.-]", "-", stem).lstrip(".")[:60] or "run"
+        name = _stem(data) if data else "run"
     elif not name.strip() or not name.isprintable() or any(one in name for one in "/\\") or name.startswith("."):
         raise OptionError(f"--name {name!r:.80} names files: no slashes or line breaks, no dot at the start")
     # A number stays one; 1/3 is a text.
@@ -281,6 +382,14 @@ def _spec(
         amounts=", ".join(f"{key} = {one}" for key, one in written.items()),
         ledger=toml_value(f"{name}.ledger"),
     )
+
+
+def _stem(data: Path | str) -> str:
+    """Return the name of a run on these data."""
+    from dpgm_core._util.locations import place
+
+    stem = re.sub(r"\.(csv|tsv|txt|parquet|arrow|feather|ipc)(\.gz)?$", "", place(data).name, flags=re.IGNORECASE)
+    return re.sub(r"[^\w.-]", "-", stem).lstrip(".")[:60] or "run"
 
 
 def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:

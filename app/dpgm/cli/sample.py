@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from dpgm.cli.common import (
     stamp,
 )
 from dpgm.cli.query import DEFAULT_REPLICATES, with_replicates
-from dpgm.cli.records import check_output, is_csv, write_records, written
+from dpgm.cli.records import PLAIN, check_output, is_csv, write_records, written
 from dpgm_core.components.builtins import INFERENCE
 from dpgm_core.errors import OptionError
 
@@ -187,6 +188,22 @@ def sample(
         print_err(f"dpgm: {caveat}")
     for file in files:
         print_out(f"{count} synthetic records: {file}")
+
+
+def draw_like(model: Model, count: int, spec: Path, name: str) -> Path:
+    """Draw records into a CSV file beside the spec of the model's data, in the dialect of these."""
+    output = spec.with_name(f"{name}.synthetic.csv")
+    check_output(output)
+    dialect = PLAIN
+    with suppress(OptionError):  # of data that are no CSV file
+        dialect = written([str(spec)])
+    texts = _texts([one for one in model.domain if one.name not in model.left_out], "texts")
+    dialect.check(texts)
+    quotes = any(sign in text for text in texts for sign in (dialect.delimiter, '"', "\r", "\n"))
+    with progress_shown() as progress:
+        tables = model.sample_batches(count, form="texts")
+        write_records(counted_rows(tables, progress, "sampling", 0, count), output, quoted=quotes, how=dialect)
+    return output
 
 
 def _sample_two(

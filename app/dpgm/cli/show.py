@@ -87,6 +87,28 @@ def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any, remarks: Se
     }
 
 
+def save_found_domain(model: Model, path: Path) -> Path | None:
+    """Save the domain of a model beside its file, for later runs; return None if no column of any type was found."""
+    from dpgm_core._util.files import atomic_write
+    from dpgm_core._util.toml import domain_toml
+    from dpgm_core.releases.release import discoveries
+
+    found = [one for one in discoveries(model.releases) if one.described is not None]
+    if not found:
+        return None
+    names = ", ".join(name for one in found for name in one.attributes)
+    head = (
+        f"Types, ranges and labels of {names} were found from the records, for {found[0].cost}. They may be published "
+        "as the model may, and are no knowledge from outside: what a later run over them promises holds together "
+        "with this cost, which the ledger adds up. Naming this file costs nothing more; finding them again does."
+    )
+    plain = model.domain.to_dict()
+    file = path.with_name(f"{path.name.removesuffix('.dpgm')}.domain.toml")
+    text = domain_toml(plain["attributes"], {}, {}, constraints=plain.get("constraints", {}), head=head)
+    atomic_write(file, text.encode())
+    return file
+
+
 def print_labels(releases: Sequence[NoisyTables]) -> None:
     """Print the labels found in each open column, a line each."""
     from dpgm_core.releases.release import discoveries
@@ -97,6 +119,16 @@ def print_labels(releases: Sequence[NoisyTables]) -> None:
             about = f"{_plural(len(one.labels), 'label')} found for {one.budget}, each of about "
             about += f"{one.noise.threshold:,} persons or more"
             print_out(f"labels:  {one.column}: {about}{': ' if shown else '; all its values are one label'}{shown}")
+        if discovery.described is not None:
+            least = f"each label of about {discovery.described.noise.threshold:,} persons or more"
+            print_out(
+                f"found:   {_plural(len(discovery.attributes), 'column')} for {discovery.described.budget}, {least}"
+            )
+            for name, attribute in discovery.attributes.items():
+                kind = "labels" if attribute.edges is None else f"bins, {attribute.values.kind}"
+                some = ", ".join(attribute.labels[:_MAX_NAMES_SHOWN])
+                more = ", ..." if attribute.size > _MAX_NAMES_SHOWN else ""
+                print_out(f"         {name}: {attribute.size} {kind}: {some}{more}")
 
 
 def _selector(model: Model) -> str | None:
@@ -159,6 +191,11 @@ def _wide_bins_note(model: Model) -> str | None:
         return None
     unmeasured = unanswered(model)
     return wide_note(one for one in answering(model).domain if one.name not in unmeasured)
+
+
+def records_of(done: Fit) -> float:
+    """Return the number of records behind a fit."""
+    return _records_counted(_most_precise(done))
 
 
 def _records_counted(release: NoisyTables) -> float:
