@@ -22,7 +22,6 @@ from dpgm_core._util.randomness import Randomness, randomness_or_system
 from dpgm_core.counting.labels import persons_by_label
 from dpgm_core.curator.funds import Funds
 from dpgm_core.curator.redaction import redact_source_errors, strip_traceback
-from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DataError, DpgmError, LearningFailed, ModelFileError, OptionError
 from dpgm_core.privacy.budget import Budget
@@ -198,7 +197,10 @@ class LabelSearch:
         labels = strip_traceback(partial(_draw_labels, listed, counted[: len(listed)], random))
         described = None
         if any_type is not None:
-            described = strip_traceback(partial(_draw_columns, any_type, shaped, counted[len(listed) :], random))
+            columns_of = counted[len(listed) :]
+            labels_of, shapes_of = columns_of[: len(shaped)], columns_of[len(shaped) :]
+            described = strip_traceback(partial(FoundColumns.draw, any_type, shaped, labels_of, shapes_of, random))
+            del columns_of, labels_of, shapes_of
         del counted  # what fails from here on has no true count among its variables
         funds.check_process()
         # Two that found the same, such as nothing, are two charges; releases that share one know it by its mark.
@@ -267,17 +269,6 @@ def _draw_labels(
         noisy = {label: count + z for (label, count), z in zip(counts.items(), noise, strict=True)}
         labels.append(FoundLabels.of(one, noisy))
     return tuple(labels)
-
-
-def _draw_columns(
-    plan: ColumnsPlan, declared: Sequence[Attribute], counted: Sequence[Mapping[str, int]], randomness: Randomness
-) -> FoundColumns:
-    """Return what is published of columns of any type, with fresh noise. counted: their labels, then their shapes."""
-    noisy = []
-    for counts in counted:
-        noise = plan.noise.draw(len(counts), randomness).tolist()
-        noisy.append({cell: count + z for (cell, count), z in zip(counts.items(), noise, strict=True)})
-    return FoundColumns.of(plan, declared, noisy[: len(declared)], noisy[len(declared) :])
 
 
 def _is_namesake(discovery: Discovery, ledger: Ledger) -> bool:

@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["EDGE", "SHAPES", "SURE", "shape_of", "table_of"]
+__all__ = ["EDGE", "SHAPES", "SURE", "has_labels", "shape_of", "table_of"]
 
 #: Standard deviations of noise: above these a shape certainly occurs, or does if a neighbour certainly does.
-SURE, EDGE = 5.0, 2.5
+SURE, EDGE = 5.0, 3.0
 
 _INTEGER = re.compile(rb"[+-]?(?:0|[1-9][0-9]{0,14})")
 _NUMBER = re.compile(rb"([+-]?(?:0|[1-9][0-9]{0,14})?)([.,])([0-9]{1,15})(?:[eE]([+-]?[0-9]{1,2}))?")
@@ -34,6 +34,8 @@ _LEAST, _MOST = -16, 46
 #: Years of dates, by five; those outside count with the first and the last.
 _FIRST_YEAR, _LAST_YEAR, _YEARS = 1900, 2095, 5
 
+#: Whole numbers below this power of two may be codes.
+_SMALL = 7
 #: A type has to hold for this share of what was found of a column, and labels have to cover it where they could be
 #: numbers.
 _NEARLY_ALL = 0.95
@@ -141,7 +143,7 @@ def table_of(shapes: Mapping[str, int], labels: Mapping[str, int], keep: int, si
     Examples
     --------
     >>> table_of({"integer 2^0": 90, "integer 2^1": 210}, {"1": 90, "2": 110, "3": 100}, 32, 5.0)
-    {'type': 'integer', 'min': 1, 'max': 3, 'cap': True}
+    {'type': 'integer', 'bins': [1, 2, 3, 3.5], 'cap': True}
     >>> table_of({"text": 300}, {"cook": 200, "pilot": 90}, 32, 5.0)
     {'labels': ['cook', 'pilot']}
     """
@@ -166,6 +168,19 @@ def table_of(shapes: Mapping[str, int], labels: Mapping[str, int], keep: int, si
     if is_most(lambda shape: shape == "time"):
         return {"type": "time", "bins": min(24, keep)}
     return {"labels": found}
+
+
+def has_labels(shapes: Mapping[str, int], sigma: float) -> bool:
+    """Return whether the labels of a column are of use: it has texts, or whole numbers of small size.
+
+    >>> has_labels({"text": 300}, 5.0), has_labels({"integer 2^0": 300}, 5.0), has_labels({"number.2 2^9": 300}, 5.0)
+    (True, True, False)
+    """
+    sure = {shape: count for shape, count in shapes.items() if count >= SURE * sigma}
+    if sum(count for shape, count in sure.items() if shape == "text") > (1 - _NEARLY_ALL) * sum(sure.values()):
+        return True
+    small = {f"integer {place}" for place in _axis(0) if place == "zero" or int(place.rpartition("^")[2]) < _SMALL}
+    return bool(sure) and set(sure) <= small
 
 
 def _starting(counts: Mapping[str, int], starts: tuple[str, ...]) -> dict[str, int]:
@@ -195,9 +210,8 @@ def _of_numbers(
     whole = not any(shape.startswith("number") for shape in sure)
     if whole and covered and all(_INTEGER.fullmatch(label.encode("utf-8", "surrogatepass")) for label in found):
         codes = sorted(set(map(int, found)))
-        if codes[-1] - codes[0] < min(keep, 2 * len(codes)):
-            return {"type": "integer", "min": codes[0], "max": codes[-1], "cap": True}
-        return {"labels": [str(code) for code in codes], "numbers": True}
+        if codes[-1] - codes[0] >= 2 * len(codes):  # far apart, as in 1, 2, 99
+            return {"labels": [str(code) for code in codes], "numbers": True}
     axis = _axis(0 if whole else _LEAST)
     edge = {shape: count for shape, count in edge.items() if shape.rsplit(" ", 1)[1] in axis}
     table: dict[str, Any] = {"type": "integer" if whole else "number"}
@@ -211,12 +225,16 @@ def _of_numbers(
 def _edges(counts: Mapping[str, int], keep: int, whole: bool) -> list[float]:
     """Return the edges of bins: of the places of an axis, each cut in halves as long as it has most in each bin."""
     masses: dict[tuple[float, float], float] = {}
-    places = list(counts)
+    places, gap = list(counts), None
     for place, count in counts.items():
         low, high = _interval(place, whole)
         if place == "zero" and not whole:  # nothing lies on a side where nothing was found
             low, high = low * (place != places[0]), high * (len(places) == 1 or place != places[-1])
+        if gap is not None and not count:
+            masses.pop(gap)
+            low = gap[0]
         masses[low, high] = count
+        gap = None if count else (low, high)
     while len(masses) > keep:  # more powers of two than bins: the two rarest neighbours become one
         order = sorted(masses)
         one, other = min(itertools.pairwise(order), key=lambda two: masses[two[0]] + masses[two[1]])

@@ -34,7 +34,7 @@ from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DomainError, OptionError
 from dpgm_core.privacy.budget import Budget, check_budget
-from dpgm_core.privacy.columns import ColumnsPlan, joint_threshold
+from dpgm_core.privacy.columns import ColumnsPlan, plan_columns
 from dpgm_core.privacy.samplers import SCALE_LIMIT, discrete_laplace
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
@@ -62,8 +62,6 @@ _MAX_EPSILON = 64
 #: Thresholds stay far below where counts and noise are clamped.
 _MAX_THRESHOLD = 2**52
 _MAX_LABELS = 2**20
-#: Of the run's epsilon and delta, for all columns of any type together. Tables need little of a delta.
-_EPSILON_SHARE, _DELTA_SHARE = Fraction(1, 20), Fraction(1, 2)
 _NEAREST = decimal.Context(prec=60)  # exp is correctly rounded to the nearest in any context
 _UP = decimal.Context(prec=60, rounding=decimal.ROUND_CEILING)
 _DOWN = decimal.Context(prec=60, rounding=decimal.ROUND_FLOOR)
@@ -328,25 +326,11 @@ def plan_labels(domain: Domain, budget: Budget, terms: Terms) -> tuple[LabelsPla
     listed = [one for one in columns if not _declared(one).any_type]
     for one in listed:
         _check(one)
-    _check_shares(names, [*(_declared(one).share for one in listed), *([_EPSILON_SHARE] if any_type else [])])
-    delta = sum((_declared(one).share for one in listed), Fraction(0)) + _DELTA_SHARE
-    if any_type and delta >= 1:
-        raise BudgetError(
-            f"finding labels takes {decimal_text(delta)} of the delta together with columns of any type, which leaves "
-            "nothing to measure tables with; give the labels smaller shares"
-        )
-    plans: list[LabelsPlan | ColumnsPlan] = [_plan(one, budget, terms) for one in listed]
-    if any_type:
-        own = Budget.approx(budget.epsilon * _EPSILON_SHARE, budget.delta * _DELTA_SHARE)
-        noise = joint_threshold(own, terms.rows_per_person, len(any_type), terms.neighbours)
-        records = terms.declared_total
-        if records is not None and noise.threshold > records / 2:
-            raise BudgetError(
-                f"types, ranges and labels of {len(any_type)} columns take {noise.threshold:,} persons each at {own}, "
-                f"and {records:,.0f} records are declared; give a larger epsilon or fewer columns, or describe them"
-            )
-        plans.append(ColumnsPlan(columns=any_type, budget=own, noise=noise))
-    return tuple(plans)
+    described = (plan_columns(any_type, budget, terms),) if any_type else ()
+    # Half of the delta is for columns of any type, which is more than their share of epsilon.
+    taken = [one.budget.delta / budget.delta for one in described]
+    _check_shares(names, [*(_declared(one).share for one in listed), *taken])
+    return (*(_plan(one, budget, terms) for one in listed), *described)
 
 
 def _declared(attribute: Attribute) -> PrivateLabels:

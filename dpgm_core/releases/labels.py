@@ -12,19 +12,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
+from dpgm_core._util.arrays import IntArray
 from dpgm_core._util.exact_numbers import amount, whole
 from dpgm_core._util.files import atomic_write, bounded_bytes, plain
+from dpgm_core._util.randomness import Randomness
 from dpgm_core._util.version import __version__
 from dpgm_core.components.options import converter
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.domain.domain import Domain
-from dpgm_core.domain.shapes import SHAPES
+from dpgm_core.domain.shapes import SHAPES, has_labels
 from dpgm_core.errors import BudgetError, DomainError, DpgmError, ModelFileError
 from dpgm_core.privacy.budget import Budget
-from dpgm_core.privacy.columns import ColumnsPlan, JointThreshold
+from dpgm_core.privacy.columns import ColumnsNoise, ColumnsPlan
 from dpgm_core.privacy.labels import LabelsPlan, ThresholdNoise, open_columns
 from dpgm_core.privacy.terms import Terms
 
@@ -82,12 +84,12 @@ class FoundColumn:
     declared: Attribute
     labels: tuple[Cell, ...]
     shapes: tuple[Cell, ...]
-    noise: JointThreshold = field(eq=False)
+    noise: ColumnsNoise = field(eq=False)
 
     @property
     def attribute(self) -> Attribute:
         """The attribute with the type, bins or labels that follow from what was found."""
-        return self.declared.with_found(dict(self.shapes), dict(self.labels), self.noise.sigma)
+        return self.declared.with_found(dict(self.shapes), dict(self.labels), self.noise.shapes_sigma)
 
 
 @frozen(kw_only=True)
@@ -96,32 +98,37 @@ class FoundColumns:
 
     columns: tuple[FoundColumn, ...]
     budget: Budget
-    noise: JointThreshold
+    noise: ColumnsNoise
 
     @classmethod
-    def of(
+    def draw(
         cls,
-        request: ColumnsPlan,
+        plan: ColumnsPlan,
         declared: Sequence[Attribute],
         labels: Sequence[Mapping[str, int]],
         shapes: Sequence[Mapping[str, int]],
+        randomness: Randomness,
     ) -> FoundColumns:
-        """What is published of noisy counts, of each column in order."""
-        columns = tuple(
-            FoundColumn(
-                declared=attribute,
-                labels=_published(of_labels, request.noise.threshold, _keep(attribute)),
-                shapes=_published(of_shapes, request.noise.edge, len(of_shapes)),
-                noise=request.noise,
-            )
-            for attribute, of_labels, of_shapes in zip(declared, labels, shapes, strict=True)
-        )
-        return cls(columns=columns, budget=request.budget, noise=request.noise)
+        """Return what is published of each column's counts, with fresh noise: shapes, then labels where these ask."""
+        first = plan.noise(len(declared))
+        seen = [
+            _published(_noisy(counts, first.draw_shapes(len(counts), randomness)), first.edge, len(counts))
+            for counts in shapes
+        ]
+        open_ones = [has_labels(dict(one), first.shapes_sigma) for one in seen]
+        noise, found = plan.noise(sum(open_ones)), []
+        for attribute, of_shapes, counts, is_open in zip(declared, seen, labels, open_ones, strict=True):
+            published: tuple[Cell, ...] = ()
+            if is_open:
+                assert isinstance(attribute.private, PrivateLabels)
+                drawn = _noisy(counts, noise.draw_labels(len(counts), randomness))
+                published = _published(drawn, noise.threshold, attribute.private.keep)
+            found.append(FoundColumn(declared=attribute, labels=published, shapes=of_shapes, noise=noise))
+        return cls(columns=tuple(found), budget=plan.budget, noise=noise)
 
 
-def _keep(declared: Attribute) -> int:
-    assert isinstance(declared.private, PrivateLabels)
-    return declared.private.keep
+def _noisy(counts: Mapping[str, int], noise: IntArray) -> dict[str, int]:
+    return {cell: count + z for (cell, count), z in zip(counts.items(), noise.tolist(), strict=True)}
 
 
 @frozen(kw_only=True)
@@ -196,6 +203,7 @@ class Discovery:
             return facts
         described = {
             "budget": self.described.budget.to_dict(),
+            "shapes_variance": str(self.described.noise.shapes_variance),
             "variance": str(self.described.noise.variance),
             "threshold": self.described.noise.threshold,
             "columns": [
@@ -287,20 +295,25 @@ def read_discovery(stated: Any, terms: Terms) -> Discovery:
 
 def _described(stated: Any, terms: Terms) -> FoundColumns:
     """Columns of any type; refused where noise and threshold do not cover what they are said to cost."""
-    keys = {"budget", "variance", "threshold", "columns"}
+    keys = {"budget", "shapes_variance", "variance", "threshold", "columns"}
     if not isinstance(stated, Mapping) or set(stated) != keys or not isinstance(stated["columns"], list):
         raise ModelFileError(f"columns of any type must state {', '.join(sorted(keys))}")
     if not stated["columns"]:
         raise ModelFileError("the columns of any type are none")
     budget = Budget.parse(stated["budget"])
+    variances = {name: converter.structure(stated[name], str) for name in ("shapes_variance", "variance")}
     try:
-        noise = JointThreshold(
-            variance=amount("a variance", converter.structure(stated["variance"], str)),
+        noise = ColumnsNoise(
+            **{name: amount("a variance", value) for name, value in variances.items()},
             threshold=stated["threshold"],
             labels=terms.rows_per_person,
             columns=len(stated["columns"]),
+            labelled=0,
             neighbours=terms.neighbours,
         )
+        found = [_found_column(one, noise) for one in stated["columns"]]
+        labelled = sum(has_labels(dict(one.shapes), noise.shapes_sigma) for one in found)
+        noise = evolve(noise, labelled=labelled)
         covered = budget.kind == "approx" and noise.delta(budget.epsilon) <= budget.delta
     except BudgetError as error:
         raise ModelFileError(f"columns of any type were found by no noise that has a cost: {error}") from None
@@ -309,12 +322,10 @@ def _described(stated: Any, terms: Terms) -> FoundColumns:
             f"finding columns of any type is said to cost {budget}, which its noise and threshold do not cover; the "
             "file was edited"
         )
-    return FoundColumns(
-        columns=tuple(_found_column(one, noise) for one in stated["columns"]), budget=budget, noise=noise
-    )
+    return FoundColumns(columns=tuple(evolve(one, noise=noise) for one in found), budget=budget, noise=noise)
 
 
-def _found_column(stated: Any, noise: JointThreshold) -> FoundColumn:
+def _found_column(stated: Any, noise: ColumnsNoise) -> FoundColumn:
     keys = {"column", "declared", "labels", "shapes"}
     if not isinstance(stated, Mapping) or set(stated) != keys:
         raise ModelFileError(f"a column of any type must state {', '.join(sorted(keys))}")
@@ -332,6 +343,8 @@ def _found_column(stated: Any, noise: JointThreshold) -> FoundColumn:
         if not _is_published(labels, counts, most, threshold) or (what == "shapes" and not set(labels) <= set(SHAPES)):
             raise ModelFileError(f"column {name!r} is not as columns are found; the file was edited")
         found.append(tuple(zip(labels, counts, strict=True)))
+    if found[0] and not has_labels(dict(found[1]), noise.shapes_sigma):
+        raise ModelFileError(f"column {name!r} has labels, which its shapes do not ask for; the file was edited")
     return FoundColumn(declared=declared, labels=found[0], shapes=found[1], noise=noise)
 
 
