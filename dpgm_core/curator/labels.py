@@ -26,7 +26,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DataError, DpgmError, LearningFailed, ModelFileError, OptionError
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.columns import ColumnsPlan
-from dpgm_core.privacy.labels import LabelsPlan, open_columns, plan_labels, with_placeholders
+from dpgm_core.privacy.labels import LabelsPlan, OpenPlan, open_columns, plan_labels, with_placeholders
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.terms import Terms, charge_conditions
 from dpgm_core.releases.labels import Discovery, FoundColumns, FoundLabels, labels_file, load_discovery
@@ -72,14 +72,12 @@ class LabelledDomain:
             raise error from failed
 
 
-def budget_left(budget: Budget, columns: Sequence[LabelsPlan | ColumnsPlan]) -> Budget:
+def budget_left(budget: Budget, columns: Sequence[OpenPlan]) -> Budget:
     """Return what a budget leaves for tables."""
     return budget - Budget.sum(one.budget for one in columns) if columns else budget
 
 
-def check_open(
-    source: AnySource, columns: Sequence[LabelsPlan | ColumnsPlan], randomness: Randomness | None = None
-) -> None:
+def check_open(source: AnySource, columns: Sequence[OpenPlan], randomness: Randomness | None = None) -> None:
     """Refuse a source whose labels cannot be found: it offers no raw values, or can be read only once.
 
     Raises DataError; reads no record.
@@ -178,7 +176,7 @@ class LabelSearch:
             return save_elsewhere(path, error, ledger_path, lambda other: discovery.save(other, domain))
         return path
 
-    def _discover(self, columns: Sequence[LabelsPlan | ColumnsPlan]) -> Discovery:
+    def _discover(self, columns: Sequence[OpenPlan]) -> Discovery:
         """Count, charge and draw, in this order."""
         source, terms, random = self.source, self.terms, randomness_or_system(self.randomness)
         assert isinstance(source, RawValues)
@@ -235,7 +233,7 @@ class LabelSearch:
             domain=labelled, budget=self.budget - discovery.cost, discovery=discovery, saved=Path(path)
         )
 
-    def _check_ledger(self, columns: Sequence[LabelsPlan | ColumnsPlan]) -> None:
+    def _check_ledger(self, columns: Sequence[OpenPlan]) -> None:
         """Refuse a ledger that cannot add up both charges, or has no room for them."""
         ledger = self.ledger
         if ledger is None:
@@ -276,16 +274,16 @@ def _is_namesake(discovery: Discovery, ledger: Ledger) -> bool:
     return paid.get("ledger") == ledger.name and paid.get("ledger_identity") != ledger.identity
 
 
-def _names(columns: Sequence[LabelsPlan | ColumnsPlan]) -> list[str]:
+def _names(columns: Sequence[OpenPlan]) -> list[str]:
     return [name for one in columns for name in (one.columns if isinstance(one, ColumnsPlan) else (one.column,))]
 
 
-def _column_names(columns: Sequence[LabelsPlan | ColumnsPlan]) -> str:
+def _column_names(columns: Sequence[OpenPlan]) -> str:
     names = _names(columns)
     return ", ".join(map(repr, names[:4])) + (", ..." if len(names) > 4 else "")
 
 
-def _note(columns: Sequence[LabelsPlan | ColumnsPlan]) -> str:
+def _note(columns: Sequence[OpenPlan]) -> str:
     """Return the note of the ledger's entry."""
     what = "types, ranges and labels" if any(isinstance(one, ColumnsPlan) for one in columns) else "labels"
     note = f"{what} of {_column_names(columns)}, found privately before the tables"

@@ -452,7 +452,7 @@ class Attribute:
         every, unknown, null = special_codes(names, *special)
         return evolve(self, labels=every, unknown=unknown, null=null, private=None)
 
-    def with_found(self, shapes: Mapping[str, int], labels: Mapping[str, int], sigma: float) -> Attribute:
+    def with_released(self, shapes: Mapping[str, int], labels: Mapping[str, int], sigma: float) -> Attribute:
         """Return the attribute of a column of any type with the bins or labels that follow from what was released.
 
         Parameters
@@ -465,7 +465,7 @@ class Attribute:
         Examples
         --------
         >>> age = Attribute.from_dict("age", {"private": True})
-        >>> age.with_found({"integer 2^4": 90, "integer 2^5": 400}, {}, 10.0).labels[:3]
+        >>> age.with_released({"integer 2^4": 90, "integer 2^5": 400}, {}, 10.0).labels[:3]
         ('up to 16', '17', '18')
         """
         if not isinstance(self.private, PrivateLabels) or not self.private.any_type:
@@ -475,9 +475,9 @@ class Attribute:
         if "labels" in table:
             one = evolve(self, matching=evolve(self.matching, **rules), private=evolve(self.private, any_type=False))
             return one.with_labels(table["labels"])
-        kept = {key: getattr(self.matching, key) for key in ("case", "blanks")}
+        texts = {key: getattr(self.matching, key) for key in ("case", "blanks")}
         missing = {"missing": self.labels[self.null], "unknown": self.labels[self.null]}
-        return Attribute.from_dict(self.name, {**kept, **missing, "null_values": list(self.null_values), **table})
+        return Attribute.from_dict(self.name, {**texts, **missing, "null_values": list(self.null_values), **table})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attribute as plain TOML / JSON values, which `Domain.from_dict` reads.

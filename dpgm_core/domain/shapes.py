@@ -149,8 +149,8 @@ def table_of(shapes: Mapping[str, int], labels: Mapping[str, int], keep: int, si
     """
     counts = {shape: count for shape, count in shapes.items() if count >= SURE * sigma}
     every = sum(counts.values())
-    found = [label for label, _ in sorted(labels.items(), key=lambda one: (-one[1], one[0]))][:keep]
-    covered = sum(map(labels.__getitem__, found)) >= _NEARLY_ALL * every > 0
+    commonest = [label for label, _ in sorted(labels.items(), key=lambda one: (-one[1], one[0]))][:keep]
+    covered = sum(map(labels.__getitem__, commonest)) >= _NEARLY_ALL * every > 0
 
     def is_most(belongs: Callable[[str], bool]) -> bool:
         return sum(count for shape, count in counts.items() if belongs(shape)) >= _NEARLY_ALL * every > 0
@@ -158,7 +158,7 @@ def table_of(shapes: Mapping[str, int], labels: Mapping[str, int], keep: int, si
     for sign in ".,":
         starts = ("integer ", f"number{sign}")
         if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
-            return _of_numbers(_starting(counts, starts), _starting(shapes, starts), found, covered, keep, sign)
+            return _of_numbers(_starting(counts, starts), _starting(shapes, starts), commonest, covered, keep, sign)
     for kind in ("date", "datetime"):
         starts = ("date ", f"{kind} ")
         if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
@@ -167,7 +167,7 @@ def table_of(shapes: Mapping[str, int], labels: Mapping[str, int], keep: int, si
                 return table
     if is_most(lambda shape: shape == "time"):
         return {"type": "time", "bins": min(24, keep)}
-    return {"labels": found}
+    return {"labels": commonest}
 
 
 def has_labels(shapes: Mapping[str, int], sigma: float) -> bool:
@@ -205,11 +205,11 @@ def _around(sure: Mapping[str, int], edge: Mapping[str, int], axis: Sequence[str
 
 
 def _of_numbers(
-    sure: Mapping[str, int], edge: Mapping[str, int], found: Sequence[str], covered: bool, keep: int, sign: str
+    sure: Mapping[str, int], edge: Mapping[str, int], commonest: Sequence[str], covered: bool, keep: int, sign: str
 ) -> dict[str, Any]:
     whole = not any(shape.startswith("number") for shape in sure)
-    if whole and covered and all(_INTEGER.fullmatch(label.encode("utf-8", "surrogatepass")) for label in found):
-        codes = sorted(set(map(int, found)))
+    if whole and covered and all(_INTEGER.fullmatch(label.encode("utf-8", "surrogatepass")) for label in commonest):
+        codes = sorted(set(map(int, commonest)))
         if codes[-1] - codes[0] >= 2 * len(codes):  # far apart, as in 1, 2, 99
             return {"labels": [str(code) for code in codes], "numbers": True}
     axis = _axis(0 if whole else _LEAST)

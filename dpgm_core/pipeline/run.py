@@ -55,8 +55,7 @@ from dpgm_core.pipeline.planning import (
     wide_notes,
 )
 from dpgm_core.privacy.budget import Budget, Split, may_be_contrasts
-from dpgm_core.privacy.columns import ColumnsPlan
-from dpgm_core.privacy.labels import LabelsPlan, plan_labels, with_placeholders
+from dpgm_core.privacy.labels import OpenPlan, plan_labels, with_placeholders
 from dpgm_core.privacy.ledger import Ledger, charged_budget
 from dpgm_core.privacy.measurement import check_determined, check_structure, measure
 from dpgm_core.privacy.mechanism import Mechanism
@@ -337,7 +336,7 @@ class Run:
             return evolve(self, target=self.target.over(labels.domain), budget=labels.budget)
         return evolve(self, workload=labels.over(workload_of(self.workload)), budget=labels.budget)
 
-    def _with_placeholders(self, open_columns: Sequence[LabelsPlan | ColumnsPlan]) -> Run:
+    def _with_placeholders(self, open_columns: Sequence[OpenPlan]) -> Run:
         """The rest of the run as it can be planned before labels are found."""
         domain, rest = with_placeholders(self.domain), budget_left(self.budget, open_columns)
         if isinstance(self.target, Structure):

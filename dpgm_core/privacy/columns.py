@@ -244,7 +244,10 @@ class ColumnsPlan:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if evolve(noise, threshold=middle).published > each else (low, middle)
-        return evolve(noise, threshold=high)
+        noise = evolve(noise, threshold=high)
+        if not noise.delta(epsilon) <= self.budget.delta:
+            raise _too_little(self.budget)  # such noise cannot be drawn
+        return noise
 
     def note(self) -> str:
         """Return what a plan says of the columns."""

@@ -22,7 +22,7 @@ import decimal
 import math
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 from attrs import evolve, field, frozen
 
@@ -39,7 +39,15 @@ from dpgm_core.privacy.samplers import SCALE_LIMIT, discrete_laplace
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
 
-__all__ = ["LabelsPlan", "ThresholdNoise", "open_columns", "plan_labels", "threshold_noise", "with_placeholders"]
+__all__ = [
+    "LabelsPlan",
+    "OpenPlan",
+    "ThresholdNoise",
+    "open_columns",
+    "plan_labels",
+    "threshold_noise",
+    "with_placeholders",
+]
 
 # Proof of the cost, with c, t, T, p, q, r and s as in the documentation of the module.
 #
@@ -277,6 +285,10 @@ class LabelsPlan:
         )
 
 
+#: What a run finds before its tables: labels of one column, or all columns of any type.
+OpenPlan: TypeAlias = LabelsPlan | ColumnsPlan
+
+
 def open_columns(domain: Domain) -> tuple[Attribute, ...]:
     """Return the attributes whose labels are still to be found.
 
@@ -298,7 +310,7 @@ def with_placeholders(domain: Domain) -> Domain:
     return Domain((columns.get(one.name, one) for one in domain.attributes), constraints)
 
 
-def plan_labels(domain: Domain, budget: Budget, terms: Terms) -> tuple[LabelsPlan | ColumnsPlan, ...]:
+def plan_labels(domain: Domain, budget: Budget, terms: Terms) -> tuple[OpenPlan, ...]:
     """Return the labels that a run with this budget finds, each column for its own share; () where no column is open.
 
     Columns of any type come last, all in one plan.

@@ -89,7 +89,7 @@ class FoundColumn:
     @property
     def attribute(self) -> Attribute:
         """The attribute with the type, bins or labels that follow from what was found."""
-        return self.declared.with_found(dict(self.shapes), dict(self.labels), self.noise.shapes_sigma)
+        return self.declared.with_released(dict(self.shapes), dict(self.labels), self.noise.shapes_sigma)
 
 
 @frozen(kw_only=True)
@@ -116,15 +116,15 @@ class FoundColumns:
             for counts in shapes
         ]
         open_ones = [has_labels(dict(one), first.shapes_sigma) for one in seen]
-        noise, found = plan.noise(sum(open_ones)), []
+        noise, columns = plan.noise(sum(open_ones)), list[FoundColumn]()
         for attribute, of_shapes, counts, is_open in zip(declared, seen, labels, open_ones, strict=True):
             published: tuple[Cell, ...] = ()
             if is_open:
                 assert isinstance(attribute.private, PrivateLabels)
                 drawn = _noisy(counts, noise.draw_labels(len(counts), randomness))
                 published = _published(drawn, noise.threshold, attribute.private.keep)
-            found.append(FoundColumn(declared=attribute, labels=published, shapes=of_shapes, noise=noise))
-        return cls(columns=tuple(found), budget=plan.budget, noise=noise)
+            columns.append(FoundColumn(declared=attribute, labels=published, shapes=of_shapes, noise=noise))
+        return cls(columns=tuple(columns), budget=plan.budget, noise=noise)
 
 
 def _noisy(counts: Mapping[str, int], noise: IntArray) -> dict[str, int]:
@@ -311,8 +311,8 @@ def _described(stated: Any, terms: Terms) -> FoundColumns:
             labelled=0,
             neighbours=terms.neighbours,
         )
-        found = [_found_column(one, noise) for one in stated["columns"]]
-        labelled = sum(has_labels(dict(one.shapes), noise.shapes_sigma) for one in found)
+        columns = [_read_column(one, noise) for one in stated["columns"]]
+        labelled = sum(has_labels(dict(one.shapes), noise.shapes_sigma) for one in columns)
         noise = evolve(noise, labelled=labelled)
         covered = budget.kind == "approx" and noise.delta(budget.epsilon) <= budget.delta
     except BudgetError as error:
@@ -322,10 +322,10 @@ def _described(stated: Any, terms: Terms) -> FoundColumns:
             f"finding columns of any type is said to cost {budget}, which its noise and threshold do not cover; the "
             "file was edited"
         )
-    return FoundColumns(columns=tuple(evolve(one, noise=noise) for one in found), budget=budget, noise=noise)
+    return FoundColumns(columns=tuple(evolve(one, noise=noise) for one in columns), budget=budget, noise=noise)
 
 
-def _found_column(stated: Any, noise: ColumnsNoise) -> FoundColumn:
+def _read_column(stated: Any, noise: ColumnsNoise) -> FoundColumn:
     keys = {"column", "declared", "labels", "shapes"}
     if not isinstance(stated, Mapping) or set(stated) != keys:
         raise ModelFileError(f"a column of any type must state {', '.join(sorted(keys))}")
@@ -333,7 +333,7 @@ def _found_column(stated: Any, noise: ColumnsNoise) -> FoundColumn:
     declared = Attribute.from_dict(name, stated["declared"])
     if not isinstance(declared.private, PrivateLabels) or not declared.private.any_type:
         raise ModelFileError(f"column {name!r} is said to be found, and was described; the file was edited")
-    found = []
+    released = []
     limits = {"labels": (declared.private.keep, noise.threshold), "shapes": (len(SHAPES), noise.edge)}
     for what, (most, threshold) in limits.items():
         cells = stated[what]
@@ -342,10 +342,10 @@ def _found_column(stated: Any, noise: ColumnsNoise) -> FoundColumn:
         labels, counts = [cell[0] for cell in cells], [cell[1] for cell in cells]
         if not _is_published(labels, counts, most, threshold) or (what == "shapes" and not set(labels) <= set(SHAPES)):
             raise ModelFileError(f"column {name!r} is not as columns are found; the file was edited")
-        found.append(tuple(zip(labels, counts, strict=True)))
-    if found[0] and not has_labels(dict(found[1]), noise.shapes_sigma):
+        released.append(tuple(zip(labels, counts, strict=True)))
+    if released[0] and not has_labels(dict(released[1]), noise.shapes_sigma):
         raise ModelFileError(f"column {name!r} has labels, which its shapes do not ask for; the file was edited")
-    return FoundColumn(declared=declared, labels=found[0], shapes=found[1], noise=noise)
+    return FoundColumn(declared=declared, labels=released[0], shapes=released[1], noise=noise)
 
 
 def _column(stated: Any, terms: Terms) -> FoundLabels:

@@ -126,8 +126,9 @@ def spend_steps(session: SessionTerms, whole: Budget, steps: Sequence[Step]) -> 
 
 def labels_facts(releases: Sequence[NoisyTables]) -> dict[str, Any]:
     """The labels that were found privately before, by column; nothing without any."""
-    columns = [one for discovery in discoveries(releases) for one in discovery.columns]
-    facts = [
+    before = discoveries(releases)
+    columns = [one for discovery in before for one in discovery.columns]
+    facts: list[dict[str, Any]] = [
         {
             "column": one.column,
             "labels": list(one.labels),
@@ -137,7 +138,15 @@ def labels_facts(releases: Sequence[NoisyTables]) -> dict[str, Any]:
         }
         for one in columns
     ]
-    return {"labels": facts} if facts else {}
+    described = [
+        {
+            "cost": discovery.described.budget.to_dict(),
+            "attributes": {name: one.to_dict() for name, one in discovery.attributes.items()},
+        }
+        for discovery in before
+        if discovery.described is not None
+    ]
+    return ({"labels": facts} if facts else {}) | ({"columns": described} if described else {})
 
 
 def session_facts(releases: Sequence[NoisyTables]) -> dict[str, Any]:

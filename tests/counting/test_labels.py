@@ -9,6 +9,7 @@ from dpgm_core import Attribute, DataError
 from dpgm_core.counting.labels import MAX_LABEL_BYTES, persons_by_label
 from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.domain.labels import Matching
+from dpgm_core.domain.shapes import SHAPES
 from dpgm_core.sources import as_source
 from dpgm_core.sources.arrow import ArrowSource
 from dpgm_core.sources.contract import RawBatch
@@ -97,3 +98,32 @@ def test_a_source_that_yields_anything_else_is_refused():
 
     with pytest.raises(DataError, match="one raw array of one length"):
         persons_by_label(Odd(), [OPEN], "id", 1)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_person_moves_at_most_r_shapes_by_one(rows):
+    """All shapes are counted, those that nobody has as 0; a person counts once for a shape and for at most r."""
+    generator = np.random.default_rng(6)
+    who = generator.integers(0, 6, 80)
+    texts = generator.choice(["1", "2", "3", "0.5", "cook", "2019-01-02", "09:30", "1024"], 80)
+    attribute = Attribute.from_dict("a", {"private": True})
+
+    def shapes(keep):
+        table = as_source(pa.table({"id": [f"p{n}" for n in who[keep]], "a": texts[keep]}))
+        labels, shapes = persons_by_label(table, [attribute], "id", rows, shaped=[attribute])
+        assert sum(labels.values()) <= 6 * rows
+        return shapes
+
+    every = shapes(who >= 0)
+    assert set(every) == set(SHAPES) and 0 < sum(every.values()) <= 6 * rows
+    for person in range(6):
+        less = shapes(who != person)
+        moved = [every[shape] - less[shape] for shape in SHAPES if every[shape] != less[shape]]
+        assert moved and set(moved) == {1} and len(moved) <= rows
+    alone = as_source(pa.table({"a": ["1", "x", None, "", "NA", "3"]}))
+    (_, counted_shapes) = persons_by_label(alone, [attribute], None, 1, shaped=[attribute])
+    assert {shape: count for shape, count in counted_shapes.items() if count} == {
+        "integer 2^0": 1,
+        "integer 2^1": 1,
+        "text": 1,
+    }

@@ -18,7 +18,7 @@ from dpgm_core import Budget, Domain, Ledger, SeededRandomness, Structure, Terms
 from dpgm_core.curator.labels import LabelSearch, check_open
 from dpgm_core.curator.live import LiveCurator
 from dpgm_core.domain.bins import PrivateLabels
-from dpgm_core.errors import BudgetError, DataError, DomainError, LearningFailed, OptionError
+from dpgm_core.errors import BudgetError, DataError, DomainError, LearningFailed, ModelFileError, OptionError
 from dpgm_core.learning import Discovery
 from dpgm_core.privacy.labels import plan_labels
 from dpgm_core.privacy.ledger_file import digest
@@ -399,3 +399,112 @@ def test_what_was_too_large_to_plan_for_stays_out_when_fewer_labels_are_found(tm
     assert again.session.workload.candidates == found.candidates
     assert again.tables.values.tolist() == release.tables.values.tolist()
     assert again.session.to_dict() == release.session.to_dict()
+
+
+def any_type(count=3000, seed=1):
+    """A table of which nothing is described, and what it holds: one person has a label and a number of their own."""
+    generator = np.random.default_rng(seed)
+    table = {
+        "id": [f"p{n // 2}" for n in range(count)],
+        "job": [*generator.choice(["cook", "pilot"], count - 1).tolist(), RARE],
+        "age": [*map(str, generator.integers(18, 90, count - 1)), "123456"],
+        "paid": [f"{value:.2f}".replace(".", ",") for value in generator.uniform(10, 500, count)],
+        "since": [f"{day:02d}.{month:02d}.2018" for day, month in generator.integers(1, 13, (count // 2, 2)).tolist()]
+        + [f"{day:02d}.03.2018" for day in generator.integers(13, 29, count - count // 2).tolist()],
+        "note": [f"free text {number}" for number in range(count)],
+    }
+    columns = [name for name in table if name != "id"]
+    return pa.table(table), Domain.from_dict({"attributes": {name: {"private": True} for name in columns}})
+
+
+PERSONS = Terms(neighbours="add-remove", person="id", rows_per_person=2)
+
+
+def found_model(tmp_path=None, book=None, **more):
+    """A fit of that table."""
+    table, domain = any_type()
+    named = {"terms": PERSONS, "randomness": SeededRandomness(5), "mechanism": "gaussian", "ledger": book} | more
+    if tmp_path is not None:
+        named["save_release"] = tmp_path / "a.release.dpgm"
+    structure = Structure(domain, [("job", "age"), ("paid",), ("since",), ("note",)])
+    return dpgm.fit(table, structure, Budget.approx(30, "1e-5"), **named), domain
+
+
+def test_columns_of_any_type_are_found_in_one_charge(tmp_path):
+    """Types, ranges and labels; two ledger entries; files that read back; what one person has appears nowhere."""
+    budget = Budget.approx(30, "1e-5")
+    book = ledger(tmp_path, budget, person="id", rows_per_person=2)
+    done, declared = found_model(tmp_path, book)
+    found = done.release.discovery
+    kinds = {one.name: one.values.kind for one in done.model.domain}
+    assert kinds == {"job": "text", "age": "integer", "paid": "number", "since": "date", "note": "text"}
+    domain = done.model.domain
+    assert set(domain["job"].labels) == {"cook", "pilot", "other", "missing"}
+    assert domain["note"].labels == ("other", "missing")
+    assert domain["since"].values.format == "%d.%m.%Y" and domain["paid"].matching.decimal == ","
+    assert domain["age"].edges[0] == 16 and domain["age"].edges[-1] == 127
+    first, second = book.history()
+    assert (first.cost, second.cost) == (Budget.approx("1.5", "5e-6"), Budget.approx("28.5", "5e-6"))
+    assert first.note.startswith("types, ranges and labels of 'job', 'age'") and first.cost == found.cost
+    assert done.model.cost == budget
+    again = dpgm.load_release(tmp_path / "a.release.dpgm")
+    assert again.discovery == found == load_discovery(tmp_path / "a.labels.json")
+    assert Domain.from_dict(found.domain(declared).to_dict()) == domain
+    texts = repr(done.model.sample(300, form="texts").to_pylist())
+    for file in tmp_path.iterdir():
+        assert RARE.encode() not in file.read_bytes()
+    assert RARE not in texts and "123456" not in texts and "123456" not in json.dumps(found.to_dict())
+    assert "free text" not in texts
+
+
+def test_columns_of_any_type_go_on_from_what_was_found(tmp_path):
+    """A run that failed after the first charge has the file, which another run takes up at no further cost."""
+    done, declared = found_model(tmp_path)
+    table, _ = any_type()
+    structure = Structure(declared, [("job",), ("age",), ("paid",), ("since",), ("note",)])
+    later = dpgm.fit(
+        table,
+        structure,
+        Budget.approx(30, "1e-5"),
+        terms=PERSONS,
+        randomness=SeededRandomness(5),
+        mechanism="gaussian",
+        labels_from=tmp_path / "a.labels.json",
+    )
+    assert later.model.domain == done.model.domain
+    other = Structure(Domain.from_dict({"attributes": {"job": {"private": True, "keep": 9}}}), [("job",)])
+    with pytest.raises(DomainError):
+        dpgm.fit(table, other, Budget.approx(30, "1e-5"), terms=PERSONS, labels_from=tmp_path / "a.labels.json",
+                 randomness=SeededRandomness(5))  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def found_file(tmp_path_factory):
+    """The text of a file with columns that were found."""
+    folder = tmp_path_factory.mktemp("found")
+    found_model(folder)
+    return (folder / "a.labels.json").read_text()
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda found: found["described"].update(variance="1"),
+        lambda found: found["described"].update(shapes_variance="1"),
+        lambda found: found["described"].update(threshold=3),
+        lambda found: found["described"]["columns"][0]["labels"].append(["zz", 3]),
+        lambda found: found["described"]["columns"][1]["shapes"].append(["integer 2^99", 3000]),
+        lambda found: found["described"]["columns"][2]["labels"].append(["12,50", 4000]),
+        lambda found: found["described"]["columns"][0].update(declared={"labels": ["a"]}),
+        lambda found: found["described"].update(columns=[]),
+        lambda found: found.update(described={}),
+    ],
+)
+def test_columns_that_no_release_finds_are_refused(tmp_path, found_file, edit):
+    """A file whose noise would not be covered by its cost, or whose content no release has."""
+    path = tmp_path / "a.labels.json"
+    document = json.loads(found_file)
+    edit(document["discovery"])
+    path.write_text(json.dumps(document))
+    with pytest.raises(ModelFileError):
+        load_discovery(path)

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
+from attrs import evolve
 
 import dpgm_core as dpgm
 from dpgm.interop.bif import read_bif, read_network, write_bif
@@ -42,10 +43,11 @@ from dpgm_core import (
 )
 from dpgm_core.domain import Metadata, read_metadata
 from dpgm_core.domain.bins import PrivateBins
+from dpgm_core.privacy.columns import ColumnsPlan
 from dpgm_core.privacy.labels import LabelsPlan, threshold_noise
 from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.privacy.session_account import SessionAccount, settle_account
-from dpgm_core.releases.labels import Discovery, FoundLabels, load_discovery
+from dpgm_core.releases.labels import Discovery, FoundColumns, FoundLabels, load_discovery
 from dpgm_core.sources import as_source
 from dpgm_core.sources.csv import CsvSource
 from dpgm_core.structure.workload import Workload
@@ -171,7 +173,11 @@ def labels_files() -> dict[str, bytes]:
     counts: dict[str, int] = {"cook": 900, "pilot": 200, "é": 200, "a b": 156}
     columns = tuple(FoundLabels.of(one, counts if one.column == "job" else {}) for one in asked)
     found = Discovery(columns=columns, terms=terms, private=True, provenance={"mark": "00ff"})
-    return {"two.labels.json": _made(found.save)}
+    plan = ColumnsPlan(columns=("any", "other"), budget=budget, labels=1, neighbours="add-remove")
+    any_type = [dpgm.Attribute.from_dict(name, {"private": True}) for name in plan.columns]
+    shapes = [{"text": 2000}, {"integer 2^4": 900, "integer 2^5": 700}]
+    described = FoundColumns.draw(plan, any_type, [counts, {}], shapes, dpgm.SeededRandomness(1))
+    return {"two.labels.json": _made(found.save), "four.labels.json": _made(evolve(found, described=described).save)}
 
 
 def read_labels(path: Path, sound: bytes) -> str:
@@ -179,6 +185,11 @@ def read_labels(path: Path, sound: bytes) -> str:
     for one in found.columns:
         if not one.noise.cost <= one.budget or any(count < one.noise.threshold for count in one.counts):
             raise Broken("labels that cost more than is stated, or below their threshold")
+    if found.described is not None:
+        noise, cost = found.described.noise, found.described.budget
+        few = [count for one in found.described.columns for _, count in one.labels if count < noise.threshold]
+        if few or noise.delta(cost.epsilon) > cost.delta:
+            raise Broken("columns that cost more than is stated, or labels below their threshold")
     again = path.with_name("again")
     found.save(again)
     if load_discovery(again) != found:
@@ -360,6 +371,9 @@ labels = { private = true, keep = 5, share = "1/9" }
 case = false
 blanks = "strip"
 numbers = true
+[attributes.any]
+private = true
+keep = 12
 [attributes.well]
 type = "boolean"
 """

@@ -148,7 +148,7 @@ def by_selector(pair: Pair, number: int) -> Pair:
 
 
 def by_discovery(pair: Pair) -> Pair:
-    """The same file, whose labels are found first, and whose bins too where a person has one row."""
+    """The same file, whose labels are found first, and bins and a column of any type where a person has one row."""
     return Pair(f"found {pair.name}", *map(_found, (pair.one, pair.other)))
 
 
@@ -161,6 +161,7 @@ def _found(run: Run) -> Run:
     )
     if "person" not in spec:
         domain = domain.replace("bins = [0, 40, 99]", "min = 0\nmax = 99\nbins = {private = 4}")
+        domain += "[attributes.id]\nprivate = true\n"
     files = {"x.toml": f'mechanism = "gaussian"\n{spec}'.encode(), "domain.toml": domain.encode()}
     return evolve(run, words=("--debug", "fit", "FOLDER/x.toml"), files=run.files | files)
 

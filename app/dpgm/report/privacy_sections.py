@@ -636,15 +636,32 @@ def _labels_part(material: Material) -> list[Html]:
             rows.append(
                 [cut(one.column), f"{len(one.labels):,}", f"{one.noise.threshold:,}", amounts(one.budget), shown]
             )
-    if not rows:
-        return []
-    header = ["column", "labels found", "persons needed, about", "cost", "the commonest"]
-    words = "Which labels occur in these columns was found from the records, for a share of the budget."
-    return [
-        Html("<h3>Labels</h3>"),
-        paragraph(words),
-        data_table("Labels found privately", header, rows, number_columns={1, 2}),
-    ]
+    parts = []
+    if rows:
+        header = ["column", "labels found", "persons needed, about", "cost", "the commonest"]
+        words = "Which labels occur in these columns was found from the records, for a share of the budget."
+        table = data_table("Labels found privately", header, rows, number_columns={1, 2})
+        parts += [Html("<h3>Labels</h3>"), paragraph(words), table]
+    for discovery in discoveries(material.releases):
+        if discovery.described is None:
+            continue
+        needed = discovery.described.noise
+        columns = [
+            [cut(name), one.values.kind, f"{one.size:,}", ", ".join(map(cut, one.labels[:_MAX_CHOICES_SHOWN]))]
+            for name, one in discovery.attributes.items()
+        ]
+        words = (
+            f"Types, ranges and labels of these columns were found from the records, for {discovery.described.budget} "
+            f"together: what about {needed.edge:,} persons have of a range, or {needed.threshold:,} of a label. They "
+            "are no knowledge from outside."
+        )
+        header = ["column", "type", "labels or bins", "the first"]
+        parts += [
+            Html("<h3>Columns</h3>"),
+            paragraph(words),
+            data_table("Columns found", header, columns, number_columns={2}),
+        ]
+    return parts
 
 
 def _bins_part(material: Material) -> list[Html]:

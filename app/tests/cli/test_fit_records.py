@@ -1,0 +1,109 @@
+"""dpgm fit of a file of records of which nothing is described, and dpgm init with the same options."""
+
+import json
+import random
+
+import pytest
+
+from dpgm_core import Ledger, load_model
+from dpgm_core.domain.domain import Domain
+
+RARE = "zz-planted-zz"
+
+
+@pytest.fixture
+def records(tmp_path, monkeypatch):
+    """A file in UTF-16 with semicolons, decimal commas, a person's key and a label of one person, in a folder alone."""
+    draw = random.Random(3)
+    lines = ["id;age;ward;cost;admitted;note"]
+    for number in range(3000):
+        cost = f"{draw.uniform(20, 400):.2f}".replace(".", ",")
+        day = f"{draw.randint(1, 28):02d}.{draw.randint(1, 12):02d}.2018"
+        ward = RARE if number == 7 else draw.choice(["surgery", "eye"])
+        lines.append(f"{number // 2};{draw.randint(18, 90)};{ward};{cost};{day};text {number}")
+    (tmp_path / "stays.csv").write_text("\n".join(lines) + "\n", encoding="utf-16")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "stays.csv"
+
+
+SAID = ("--person", "id", "--rows-per-person", "2", "--epsilon", "30", "--delta", "1e-5")
+
+
+def test_one_command_from_a_file_to_synthetic_records(records, dpgm_command):
+    """Spec, domain, what was found, a model, and records that open in the same program; a second run is refused."""
+    code, out, err = dpgm_command("fit", records, *SAID, "--drop", "note")
+    assert code == 0, err
+    folder = records.parent / "stays"
+    assert "found:   types, ranges and labels of 4 columns for (epsilon, delta) = (1.5, 5e-06)" in out
+    assert "synthetic: stays/stays.synthetic.csv" in out and "domain: stays/stays.domain.toml" in out
+    head, *rows = (folder / "stays.synthetic.csv").read_text(encoding="utf-16").splitlines()
+    assert head == "age;ward;cost;admitted" and 2800 < len(rows) < 3200
+    first = dict(zip(head.split(";"), rows[0].split(";"), strict=True))
+    assert first["ward"] in ("surgery", "eye", "other", "") and "," in first["cost"] and first["admitted"][2] == "."
+    model = load_model(folder / "stays.dpgm")
+    written = Domain.from_toml(folder / "stays.domain.toml")
+    assert written == model.domain and {one.values.kind for one in written} == {"integer", "text", "number", "date"}
+    assert model.releases[0].terms.person == "id" and model.releases[0].terms.rows_per_person == 2
+    assert not Ledger.open(folder / "stays.ledger").remaining().epsilon
+    assert "were found from the\n# records" in (folder / "stays.domain.toml").read_text()
+    for file in folder.iterdir():
+        content = file.read_bytes()
+        assert RARE.encode() not in content and RARE.encode("utf-16-le") not in content
+    assert RARE not in out + err
+    code, _, err = dpgm_command("fit", records, *SAID)
+    assert code and "is there from an earlier run; go on with dpgm fit stays/spec.toml" in err
+
+
+def test_what_was_found_is_a_domain_for_later_runs(records, dpgm_command):
+    """The found domain in place of the one that asks for a search: no search, and no charge for one."""
+    assert dpgm_command("fit", records, *SAID, "--drop", "note", "-o", "one")[0] == 0
+    again = dpgm_command(
+        "fit", "one/spec.toml", "--set", 'domain="stays.domain.toml"', "--set", 'name="again"',
+        "--set", 'ledger.path="again.ledger"', "--set", 'output.folder="../two"', "--json",
+    )  # fmt: skip
+    assert again[0] == 0, again[2]
+    facts = json.loads(again[1])
+    assert "columns" not in facts and facts["spent"] == {"epsilon": "30", "delta": "1/100000"}
+    assert load_model("two/again.dpgm").domain == load_model("one/stays.dpgm").domain
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "say what may be spent on stays.csv, as in --epsilon 1 --delta 1e-6"),
+        (("--epsilon", "1"), "say what may be spent on"),
+        (("--epsilon", "1", "--delta", "1e-6"), "say whose the rows are: --person COLUMN with --rows-per-person"),
+        ((*SAID, "--one-row-each"), "say whose the rows are"),
+        ((*SAID[:2], *SAID[4:]), "--person and --rows-per-person go together"),
+        ((*SAID[2:], "--person", "ids"), "--person: there is no column 'ids'; did you mean 'id'?"),
+        ((*SAID, "--drop", "notes"), "--drop: there is no column 'notes'"),
+        ((*SAID, "--drop", "age,ward,cost,admitted,note"), "no column is left to model"),
+        (("--epsilon", "x", "--delta", "1e-6", "--one-row-each"), "epsilon"),
+    ],
+)
+def test_what_is_missing_is_said_before_anything_is_written(records, dpgm_command, words, message):
+    """One line, and no folder."""
+    code, _, err = dpgm_command("fit", records, *words)
+    assert code and message in err
+    assert [one.name for one in records.parent.iterdir()] == ["stays.csv"]
+
+
+def test_options_of_records_do_not_go_with_a_spec(records, dpgm_command):
+    """A spec says them itself."""
+    assert dpgm_command("init", records, "--private", "--epsilon", "3", "--delta", "1e-6", "-o", "run")[0] == 0
+    code, _, err = dpgm_command("fit", "run/spec.toml", "--epsilon", "2")
+    assert code and "a spec says itself whose its rows are" in err
+
+
+def test_init_leaves_to_the_run_what_nothing_describes(records, dpgm_command):
+    """With a codebook for one column; the plan states what the search needs."""
+    (records.parent / "codes.toml").write_text('[attributes.ward]\nlabels = ["surgery", "eye"]\n')
+    words = ("--codebook", "codes.toml", "--private", "--drop", "note", *SAID, "-o", "run")
+    code, out, err = dpgm_command("init", records, *words)
+    assert code == 0 and "4 columns, 4 settled, 0 to do" in out, err
+    text = (records.parent / "run" / "domain.toml").read_text()
+    assert text.count("private = true") == 3 and "note" not in text and 'labels = ["surgery", "eye"]' in text
+    code, out, err = dpgm_command("plan", "run/spec.toml", "--records", "3000")
+    assert code == 0 and "types, ranges and labels of 3 columns are found first" in out + err
+    refused = dpgm_command("init", records, "--private", "-o", "other")
+    assert refused[0] and "--private finds labels, which costs a delta too" in refused[2]

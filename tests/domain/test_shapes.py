@@ -1,0 +1,145 @@
+"""Shapes of raw texts, and the tables that follow from released shapes and labels."""
+
+import math
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpgm_core import Attribute, DomainError
+from dpgm_core.domain.shapes import SHAPES, has_labels, shape_of, table_of
+
+OPEN = Attribute.from_dict("x", {"private": True})
+
+
+@given(st.one_of(st.binary(max_size=30), st.text("0123456789.,-+eE/:T Z", max_size=20).map(str.encode)))
+def test_every_text_has_one_of_the_shapes(raw):
+    """Nothing raises, and no shape carries anything of a text but what the list of all shapes has."""
+    assert shape_of(raw) in SHAPES
+    assert len(set(SHAPES)) == len(SHAPES)
+
+
+@pytest.mark.parametrize(
+    ("raw", "shape"),
+    [
+        ("0", "integer zero"), ("-3", "integer -2^1"), ("+8", "integer 2^3"), ("007", "text"), ("1e3", "text"),
+        (".5", "number.1 2^-1"), ("-12.50", "number.2 -2^3"), ("1,250", "number,3 2^0"), ("0.00", "number.2 zero"),
+        ("1.5e3", "number.3 2^10"), ("12:30", "time"), ("25:00", "text"), ("2019-02-30", "text"),
+        ("2019-12-31", "date 2015"), ("2019-12-31 00:00:00", "date 2015"), ("2019-12-31T08:15", "datetime 2015"),
+        ("13/01/2020", "date %d/%m/%Y 2020"), ("01/13/2020", "date %m/%d/%Y 2020"), ("01.02.1700", "date ?.?.%Y 1900"),
+        ("yes", "text"), ("", "text"), ("12345678901234567890", "text"),
+    ],
+)  # fmt: skip
+def test_shapes_by_example(raw, shape):
+    """Codes with zeros before them stay texts, and so does what only looks like a number or a date."""
+    assert shape_of(raw.encode()) == shape
+
+
+NUMBERS = [shape for shape in SHAPES if shape.startswith(("integer", "number."))]
+COUNTS = st.integers(30, 10_000)
+
+
+@given(st.dictionaries(st.sampled_from(SHAPES), COUNTS, max_size=12), st.integers(8, 40))
+def test_whatever_was_found_makes_an_attribute_of_at_most_the_planned_size(shapes, keep):
+    """A session was planned for `keep` labels and two more, and refuses to have more."""
+    attribute = Attribute.from_dict("x", {"private": True, "keep": keep})
+    found = attribute.with_released(shapes, {"a": 500, "1": 300}, 10.0)
+    assert found.private is None and found.size <= keep + 2
+    assert Attribute.from_dict("x", found.to_dict()) == found
+
+
+@given(st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=30), st.integers(8, 40))
+def test_numbers_that_were_found_have_a_bin(numbers, keep):
+    """Each value whose shape certainly occurs falls into a bin, and bins follow the order of numbers."""
+    texts = [str(number).encode() for number in numbers]
+    found = Attribute.from_dict("x", {"private": True, "keep": keep}).with_released(
+        {shape_of(text): 100 for text in texts}, {}, 10.0
+    )
+    codes = [found.code(text) for text in texts]
+    assert found.values.kind == "integer" and found.unknown not in codes
+    assert [codes[at] for at in sorted(range(len(codes)), key=numbers.__getitem__)] == sorted(codes)
+
+
+@given(
+    st.lists(st.dates(date(1900, 1, 1), date(2095, 12, 31)), min_size=1, max_size=20),
+    st.sampled_from(["%d.%m.%Y", "%m/%d/%Y"]),
+)
+def test_dates_that_were_found_have_a_bin(days, form):
+    """In the format whose order of day and month some day tells."""
+    texts = [day.strftime(form).encode() for day in [*days, date(days[0].year, 12, 31)]]
+    found = OPEN.with_released({shape_of(text): 100 for text in texts}, {}, 10.0)
+    assert found.values.kind == "date" and found.values.format == form
+    assert found.unknown not in [found.code(text) for text in texts]
+
+
+def test_the_order_of_day_and_month_stays_open_without_a_day_that_tells():
+    """Then the column is one of texts, rather than of dates that may be others."""
+    assert table_of({"date ?/?/%Y 2015": 900}, {}, 32, 10.0) == {"labels": []}
+    both = {"date %d/%m/%Y 2015": 400, "date %m/%d/%Y 2015": 400}
+    assert table_of(both, {}, 32, 10.0) == {"labels": []}
+    assert table_of({"date ?.?.%Y 2015": 90, "date %d/%m/%Y 2015": 400}, {}, 32, 10.0) == {"labels": []}
+
+
+def test_what_is_below_the_noise_does_not_count():
+    """A shape of three standard deviations widens a range by its side, and decides nothing."""
+    sure = {"integer 2^4": 400, "integer 2^5": 900}
+    assert table_of({**sure, "integer 2^6": 35}, {}, 8, 10.0)["bins"][-1] == 127
+    assert table_of({**sure, "integer 2^9": 35}, {}, 8, 10.0)["bins"][-1] == 63
+    assert table_of({**sure, "text": 40, "number.2 2^5": 45}, {}, 8, 10.0)["type"] == "integer"
+    assert table_of({**sure, "text": 500}, {"a": 450, "16": 90}, 8, 10.0) == {"labels": ["a", "16"]}
+    assert table_of({}, {}, 8, 10.0) == {"labels": []}
+
+
+def test_types_by_example():
+    """Decimals, decimal commas, zeros, codes far apart, times."""
+    prices = OPEN.with_released({"number,2 2^9": 700, "number,1 2^10": 200, "integer zero": 100}, {}, 10.0)
+    assert (prices.values.kind, prices.values.decimals, prices.matching.decimal) == ("number", 2, ",")
+    assert [prices.code(text) for text in (b"0", b"512,00", b"-3")] == [0, 2, 0]
+    codes = OPEN.with_released({"integer 2^0": 500, "integer 2^6": 100}, {"1": 500, "99": 100}, 10.0)
+    assert codes.labels == ("1", "99", "other", "missing") and codes.code(b"01") == 0
+    small = OPEN.with_released(
+        {"integer zero": 500, "integer 2^0": 300, "integer 2^1": 100}, {"0": 500, "1": 300, "2": 90}, 10.0
+    )
+    assert small.labels[:4] == ("up to 0", "1", "2", "3+")
+    assert OPEN.with_released({"time": 900}, {}, 10.0).values.kind == "time"
+    assert OPEN.with_released({"datetime 2015": 900}, {}, 10.0).values.kind == "datetime"
+
+
+def test_labels_are_searched_where_they_are_of_use():
+    """For texts, for small whole numbers, and not for ranges, dates or what is not there."""
+    assert has_labels({"text": 100, "integer 2^3": 900}, 10.0)
+    assert has_labels({"integer zero": 100, "integer 2^6": 900}, 10.0)
+    assert not has_labels({"integer 2^2": 100, "integer 2^7": 900}, 10.0)
+    assert not has_labels({"date 2015": 900}, 10.0) and not has_labels({}, 10.0) and not has_labels({"text": 49}, 10.0)
+
+
+def test_a_table_of_any_type_is_read_and_written():
+    """`private = true` stands alone; other settings of texts go with it."""
+    plain = {"private": True, "keep": 9, "missing": "none", "null_values": ["?"], "case": False}
+    attribute = Attribute.from_dict("x", plain)
+    assert attribute.size == 11 and Attribute.from_dict("x", attribute.to_dict()) == attribute
+    found = attribute.with_released({"text": 900}, {"yes": 500, "no": 400}, 10.0)
+    assert found.labels == ("yes", "no", "other", "none") and found.code(b" YES ") == 0 and found.code(b"?") == 3
+    for wrong in ({"private": True, "type": "integer"}, {"private": False}, {"keep": 9}, {"private": True, "keep": 3}):
+        with pytest.raises(DomainError):
+            Attribute.from_dict("x", wrong)
+
+
+@given(st.floats(1e-4, 1e9), st.floats(1e-4, 1e9))
+def test_wide_ranges_of_numbers_keep_their_order(one, other):
+    """Two numbers far apart are in different bins, the smaller one first."""
+    texts = [f"{value:.6f}".encode() for value in sorted((one, other))]
+    found = OPEN.with_released({shape_of(text): 100 for text in texts}, {}, 10.0)
+    codes = [found.code(text) for text in texts]
+    assert codes == sorted(codes) and found.unknown not in codes
+    if other > 4 * one or one > 4 * other:
+        assert codes[0] < codes[1]
+    assert math.isfinite(found.edges[0]) and found.cap
+
+
+def test_a_long_span_of_dates_has_as_many_bins_as_may_be():
+    """A hundred birth years in 32 bins."""
+    days = [date(1920, 1, 1) + timedelta(days=1826 * number) for number in range(20)]
+    found = OPEN.with_released({shape_of(str(day).encode()): 100 for day in days}, {}, 10.0)
+    assert found.values.kind == "date" and len(found.edges) == 33

@@ -1,0 +1,148 @@
+"""What finding columns of any type costs: its exact delta over neighbours, and budgets that are kept."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from attrs import evolve
+
+from dpgm_core import Budget, BudgetError, Contributions, Domain, OptionError, SeededRandomness, Terms
+from dpgm_core.privacy.columns import ColumnsPlan, plan_columns
+from dpgm_core.privacy.labels import plan_labels
+from dpgm_core.privacy.samplers import bounded_variance
+
+BUDGET = Budget.approx("0.8", "0.02")
+BOTH = ["add-remove", "replace-one"]
+
+
+def plan(columns=1, budget=BUDGET, labels=1, neighbours="add-remove"):
+    """A plan for so many columns."""
+    names = tuple(f"c{number}" for number in range(columns))
+    return ColumnsPlan(columns=names, budget=budget, labels=labels, neighbours=neighbours)
+
+
+def masses(variance, width):
+    """P(Z = z) of discrete Gaussian noise for z from -width to width."""
+    z = np.arange(-width, width + 1)
+    mass = np.exp(-(z**2) / (2 * float(variance)))
+    return mass / mass.sum()
+
+
+def law_of_shape(count, variance, width):
+    """Of a shape every noisy count may be published."""
+    return np.concatenate([np.zeros(count), masses(variance, width), np.zeros(2 - count)])
+
+
+def law_of_label(count, noise, width):
+    """Of a label nothing or its noisy count from the threshold on; the first entry is nothing."""
+    above = np.zeros(width + 2)
+    if not count:
+        return np.concatenate([[1.0], above])
+    values, mass = np.arange(-width, width + 1) + count, masses(noise.variance, width)
+    shown = values >= noise.threshold
+    above[values[shown] - noise.threshold] = mass[shown]
+    return np.concatenate([[mass[~shown].sum()], above])
+
+
+def worst_delta(noise, epsilon, moves):
+    """The largest delta of one column: a shape moves, and labels of one person, own or not, as `moves` says.
+
+    moves: pairs (labels that move by one and that others have, labels that the person alone has).
+    """
+    width = math.ceil(9 * math.sqrt(max(noise.variance, noise.shapes_variance)))
+    shapes = [law_of_shape(count, noise.shapes_variance, width) for count in (0, 1)]
+    worst = 0.0
+    for shared, own in moves:
+        pairs = [shapes]
+        pairs += [[law_of_label(noise.threshold - 1 + up, noise, width) for up in (0, 1)]] * shared
+        pairs += [[law_of_label(up, noise, width) for up in (0, 1)]] * own
+        for order in (1, -1):
+            one, other = np.ones(1), np.ones(1)
+            for pair in pairs:
+                first, second = pair[::order]
+                one, other = np.kron(one, first), np.kron(other, second)
+            worst = max(worst, float(np.maximum(one - math.exp(epsilon) * other, 0).sum()))
+    return worst
+
+
+def test_no_neighbours_tell_more_than_is_paid_for():
+    """A person comes or goes, with a label that others have or one of their own; noise for less is found out."""
+    noise = plan().noise(1)
+    moves = [(1, 0), (0, 1)]
+    stated = float(noise.delta(BUDGET.epsilon))
+    assert worst_delta(noise, 0.8, moves) <= stated <= 0.02
+    # Nothing is given away: the price of Gaussian noise is most of the delta.
+    assert worst_delta(noise, 0.8, [(1, 0)]) > 0.5 * 0.02
+    assert worst_delta(evolve(noise, threshold=noise.threshold // 2), 0.8, moves) > 0.02
+    assert worst_delta(evolve(noise, variance=bounded_variance(noise.variance / 2)), 0.8, moves) > 0.02
+    assert worst_delta(evolve(noise, shapes_variance=bounded_variance(noise.shapes_variance / 4)), 0.8, moves) > 0.02
+
+
+@pytest.mark.parametrize("neighbours", BOTH)
+@pytest.mark.parametrize("labels", [1, 3])
+def test_the_cost_is_within_the_budget_whatever_shapes_say(neighbours, labels):
+    """For each number of columns whose labels are searched; fewer of them have less noise, and one less is refused."""
+    whole = plan(5, labels=labels, neighbours=neighbours)
+    noises = [whole.noise(count) for count in range(6)]
+    for noise in noises:
+        assert noise.delta(BUDGET.epsilon) <= BUDGET.delta
+    assert len({noise.shapes_variance for noise in noises}) == 1
+    thresholds = [noise.threshold for noise in noises[1:]]
+    assert thresholds == sorted(thresholds)
+    lower = evolve(noises[5], threshold=noises[5].threshold - 1)
+    own = (1 + Fraction(math.exp(0.8))) * labels * 5
+    assert (
+        own * noises[5].published
+        <= BUDGET.delta / 10 * (1 + Fraction(1, 10**9))
+        < own * lower.published * (1 + Fraction(1, 10**9))
+    )
+    moved = 5 * labels * (1 if neighbours == "add-remove" else 2)
+    assert float(noises[5].shapes_variance) == pytest.approx(3 * float(noises[5].variance), rel=0.1)
+    assert float(noises[5].mu_squared) == pytest.approx(
+        moved * (1 / float(noises[5].variance) + 1 / float(noises[5].shapes_variance)), rel=0.05
+    )
+
+
+def test_draws_pass_the_threshold_as_often_as_stated():
+    """A label of `likely` persons in .9 of 100,000 draws, to 5 standard deviations; that of one person never here."""
+    noise = plan(3).noise(3)
+    drawn = noise.draw_labels(100_000, SeededRandomness(3))
+    share = float(np.mean(drawn + noise.likely() >= noise.threshold))
+    assert 0.9 - 5 * math.sqrt(0.09 / 1e5) < share < 0.97
+    assert float(np.mean(drawn + 1 >= noise.threshold)) < float(noise.published) + 5 * math.sqrt(
+        float(noise.published) / 1e5
+    )
+
+
+def test_a_run_plans_a_twentieth_of_epsilon_and_half_of_delta_for_all():
+    """One plan for all columns of any type, after those with a share of their own."""
+    open_one = {"labels": {"private": True, "keep": 4, "share": 0.1}}
+    tables = {"a": {"private": True}, "b": open_one, "c": {"private": True}, "d": {"size": 2}}
+    domain = Domain.from_dict({"attributes": tables})
+    budget, terms = Budget.approx(2, "1e-6"), Terms(neighbours="add-remove")
+    listed, together = plan_labels(domain, budget, terms)
+    assert listed.column == "b" and together.columns == ("a", "c")
+    assert together.budget == Budget.approx("0.1", "5e-7")
+    assert "types, ranges and labels of 2 columns are found first" in together.note()
+    many = Domain.from_dict({"attributes": {**tables, "b": {"labels": {"private": True, "keep": 4, "share": 0.5}}}})
+    with pytest.raises(BudgetError, match="which leaves nothing"):
+        plan_labels(many, budget, terms)
+    with pytest.raises(BudgetError, match="give it a delta"):
+        plan_labels(domain, Budget.pure(1), terms)
+    with pytest.raises(OptionError, match="normalised contributions"):
+        plan_labels(
+            domain,
+            budget,
+            evolve(terms, person="id", rows_per_person=2, contributions=Contributions(per="group", grid=60)),
+        )
+
+
+def test_too_little_is_refused_before_anything_is_read():
+    """Where so few records are declared that no label could be found, and where noise could not be drawn."""
+    terms = Terms(neighbours="replace-one", total=300)
+    with pytest.raises(BudgetError, match="300 records are declared; give a larger epsilon or fewer columns"):
+        plan_columns(tuple("abcdefgh"), Budget.approx(1, "1e-6"), terms)
+    for budget in (Budget.pure(1), Budget.approx("1e-14", "1e-14")):
+        with pytest.raises(BudgetError):
+            plan(budget=budget)
