@@ -154,8 +154,7 @@ def tables(lines: Sequence[Line]) -> str:
     )
     done = {(line["cell"], line["method"]) for line in lines}
     absent: dict[str, list[str]] = {}
-    others = [(cell, tuple(of)) for cells, of in ((LABELS, LABEL_METHODS), (STABLE, STABLE_METHODS)) for cell in cells]
-    for cell, methods in [*SEARCHES.items(), *others]:
+    for cell, methods in [*SEARCHES.items(), *((cell, tuple(LABEL_METHODS)) for cell in LABELS)]:
         for method in methods:
             if (cell, method) not in done:
                 absent.setdefault(cell, []).append(method)
