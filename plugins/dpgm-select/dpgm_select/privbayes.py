@@ -71,7 +71,7 @@ _BLUNT = 0.1
 #: 121; a choice between more is blunter, and the model is learned anew for each child.
 _MOST_CANDIDATES = 128
 #: Of the budget of the tables of a stage whose children come one after the other, to a first look at each.
-_LOOK = 0.5
+_LOOK = 0.2
 #: A `Dag` has no larger family.
 _MOST_CELLS = 10**7
 
