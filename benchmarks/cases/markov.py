@@ -242,6 +242,16 @@ def _matched(couplings: FloatArray, count: int, rng: np.random.Generator) -> Arr
     return codes
 
 
+def parities(size: int, count: int, rng: np.random.Generator) -> tuple[list[Clique], Array]:
+    """Triples, no attribute in two of them, of +-.4 with a random sign each; and codes of that law, exactly."""
+    codes = rng.integers(0, 2, size=(count, size), dtype=np.uint8)
+    for at in range(0, size, 3):
+        odd = rng.random(count) >= 1 / (1 + np.exp(-2 * COUPLING * rng.choice([-1, 1])))
+        codes[:, at + 2] = codes[:, at] ^ codes[:, at + 1] ^ odd
+    names = names_of(size)
+    return [tuple(names[at : at + 3]) for at in range(0, size, 3)], codes
+
+
 def _listed(log_weights: FloatArray, count: int, rng: np.random.Generator) -> Array:
     """States by their probabilities, listed."""
     law = np.cumsum(np.exp(log_weights - log_weights.max()))

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.harness.output import beginning, grouped, markdown, marked, section
 from benchmarks.harness.runs import Line
 from benchmarks.protocol.crossing import Crossing, crossing, slope
-from benchmarks.protocol.recovery import LABEL_METHODS, METHODS, noise_alone, saved
+from benchmarks.protocol.recovery import LABEL_METHODS, METHODS, STABLE_METHODS, noise_alone, saved
 
 # --------------------------------------------------------------------------------------------------
 # The tables of `benchmarks.papers.zhang`: records needed, slopes beside the theory's.
@@ -22,6 +22,7 @@ PROMISES = {
     "delta": "(epsilon, delta) = (.75, 1e-6)",
     "pure": "epsilon = .75, pure",
     "labels": "k labels, matchings, max |W| = .8, rho = .1",
+    "stable": "binary models of order three, (epsilon, delta) = (.75, 1e-6)",
 }
 #: Of the theory's bounds: what they grow like in p.
 GROWTH = {
@@ -44,6 +45,8 @@ THEORY = {
     ("delta", "votes"): ("log p", ""),
     ("delta", "graph"): ("log p", ""),
     ("delta", "threshold"): ("log p", ""),
+    ("stable", "votes, order 3"): ("log p", ""),
+    ("stable", "graph, order 3"): ("log p", ""),
     ("pure", SELECT): ("p log p", "p log p"),
     ("pure", "mrf-fw"): ("p log p", "p log p"),
 }
@@ -94,7 +97,7 @@ def needed_tables(lines: Sequence[Line]) -> str:
     return "\n".join([*parts, _late(lines), _slopes(stars), _paper(stars)])
 
 
-_METHODS = [*METHODS, *LABEL_METHODS]
+_METHODS = [*METHODS, *LABEL_METHODS, *STABLE_METHODS]
 _SAID = "n* for structure / for parameters within .1, and the standard error of log n*.\n"
 
 
@@ -117,7 +120,7 @@ def _both(stars: Found, cell: str, method: str) -> str:
 def _slopes(stars: Found) -> str:
     rows = []
     for (promise, method), theory in THEORY.items():
-        for graph in ("matching", "3-regular"):
+        for graph in ("matching", "3-regular", "disjoint"):
             bounds = zip(GOALS, theory, strict=True)
             said = [_slope(stars, promise, graph, method, goal, bound) for goal, bound in bounds]
             if any(said):
@@ -215,16 +218,16 @@ def _walsh(lines: Sequence[Line]) -> str:
     return section("Binary t-wise models, p = 10, t = 3, medians", head, rows, "walsh")
 
 
-def twise_stars(lines: Iterable[Line]) -> dict[str, dict[int, Crossing]]:
-    """Method -> p -> n* of binary t-wise models."""
+def stars_by_size(lines: Iterable[Line], kind: str) -> dict[str, dict[int, Crossing]]:
+    """Method -> p -> n*, of cells that begin so and end with p."""
     stars: dict[str, dict[int, Crossing]] = {}
-    for (cell, method, _), one in found(beginning(lines, "twise")).items():
-        stars.setdefault(method, {})[int(cell.split()[1])] = one
+    for (cell, method, _), one in found(line for line in lines if line["cell"].startswith(f"{kind} ")).items():
+        stars.setdefault(method, {})[int(cell.split()[-1])] = one
     return {method: dict(sorted(of.items())) for method, of in sorted(stars.items())}
 
 
 def _twise(lines: Sequence[Line]) -> str:
-    stars = twise_stars(lines)
+    stars = stars_by_size(lines, "twise")
     sizes = sorted({size for of in stars.values() for size in of})
     rows = []
     for method, of in stars.items():

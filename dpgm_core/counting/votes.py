@@ -7,6 +7,8 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 from attrs import frozen
@@ -32,8 +34,10 @@ __all__ = [
 ]
 
 
+Pair: TypeAlias = tuple[int, int]
+
 # --------------------------------------------------------------------------------------------------
-# Votes of a block: penalised regressions of every attribute on the others
+# Votes of a block: penalised regressions of every attribute on the others, or on products of them
 #
 # A vote is a function of the block's records as a multiset: rows are sorted first, so that neither their order nor any
 # other block changes a bit of it. The number of iterations is fixed, and a block that fails votes for no edge.
@@ -43,12 +47,12 @@ _ITERATIONS = 80
 
 
 def block_edges(
-    codes: Codes, sizes: Sequence[int], pairs: Sequence[tuple[int, int]], *, least: float, penalty: float
+    codes: Codes, sizes: Sequence[int], pairs: Sequence[Pair], *, least: float, penalty: float, order: int = 2
 ) -> Array:
     """For which pairs a block votes, (pairs,) of bool.
 
     codes: one column for each attribute, of the block's rows. sizes: of the attributes. pairs: by the numbers of their
-    columns; an attribute is regressed on its partners alone. least, penalty: see `EdgeVotes`.
+    columns; an attribute is regressed on its partners alone. least, penalty, order: see `EdgeVotes`.
 
     >>> one, other = np.arange(200) % 2, np.arange(200) // 2 % 2
     >>> block_edges([one, one, other], [2, 2, 2], [(0, 1), (0, 2)], least=0.4, penalty=0.2).tolist()
@@ -62,37 +66,94 @@ def block_edges(
             rows = np.lexsort(tuple(codes))
             columns = [np.asarray(column)[rows] for column in codes]
             varies = np.array([column.min() != column.max() for column in columns])
-            weight = penalty * math.sqrt(math.log(len(codes)) / len(rows))
-            fit = _binary if all(size == 2 for size in sizes) else _labelled
-            strengths = fit(columns, sizes, pairs, weight)
+            products = _products(len(codes), tuple(pairs), order)
+            weight = penalty * math.sqrt(math.log(len(products.sets)) / len(rows))
+            binary = all(size == 2 for size in sizes)
+            strengths = _binary(columns, products, weight) if binary else _labelled(columns, sizes, pairs, weight)
             ends = np.array(pairs)
             return np.asarray((strengths > least / 2) & varies[ends[:, 0]] & varies[ends[:, 1]])
     except Exception:
         return none
 
 
-def _binary(columns: Codes, sizes: Sequence[int], pairs: Sequence[tuple[int, int]], penalty: float) -> FloatArray:
-    """|A| of each pair, (pairs,): logistic regressions of codes +1 and -1, whose weights are 2 A."""
+@frozen(kw_only=True, eq=False)
+class _Products:
+    """Sets of attributes of which every two are a pair: the products that attributes are regressed on.
+
+    sets: of up to order - 1 attributes, single ones first. targets, others, numbers: for each attribute of each set of
+    2 to order attributes, the attribute, the place in `sets` of the set without it, and the set's number, (entries,).
+    sizes: of the sets of 2 to order. pair_sets: for each pair, the numbers of those that hold it.
+    """
+
+    sets: list[tuple[int, ...]]
+    targets: IntArray
+    others: IntArray
+    numbers: IntArray
+    sizes: IntArray
+    pair_sets: list[IntArray]
+
+
+@lru_cache(maxsize=4)
+def _products(count: int, pairs: tuple[Pair, ...], order: int) -> _Products:
+    """Of so many attributes with these pairs."""
+    near: list[set[int]] = [set() for _ in range(count)]
+    for one, other in pairs:
+        near[one].add(other)
+        near[other].add(one)
+    levels: list[list[tuple[int, ...]]] = [[(place,) for place in range(count)]]
+    for _ in range(min(order, count) - 1):
+        grown = [(*some, j) for some in levels[-1] for j in range(some[-1] + 1, count) if near[j].issuperset(some)]
+        levels.append(grown)
+    sets = [some for level in levels[:-1] for some in level]
+    wholes = [some for level in levels[1:] for some in level]
+    place = {some: number for number, some in enumerate(sets)}
+    entries = np.array(
+        [
+            (some[at], place[some[:at] + some[at + 1 :]], number)
+            for number, some in enumerate(wholes)
+            for at in range(len(some))
+        ]
+    )
+    holding: dict[Pair, list[int]] = {}
+    for number, some in enumerate(wholes):
+        for pair in itertools.combinations(some, 2):
+            holding.setdefault(pair, []).append(number)
+    return _Products(
+        sets=sets,
+        targets=entries[:, 0],
+        others=entries[:, 1],
+        numbers=entries[:, 2],
+        sizes=np.array([len(some) for some in wholes]),
+        pair_sets=[np.array(holding[min(pair), max(pair)]) for pair in pairs],
+    )
+
+
+def _binary(columns: Codes, products: _Products, penalty: float) -> FloatArray:
+    """The largest |A| of each pair's sets, (pairs,): logistic regressions of codes +1 and -1, whose weights are 2 A.
+
+    The A of a set is the mean of what the regressions of its attributes have, each on the product of the others.
+    """
     signs = 1.0 - 2.0 * np.stack([column.astype(np.float64) for column in columns], axis=1)
     count, p = signs.shape
-    design = np.concatenate([signs, np.ones((count, 1))], axis=1)
-    room = np.zeros((p, p + 1))
-    room[:, p] = 1
-    for i, j in pairs:
-        room[i, j] = room[j, i] = 1
-    shrink = np.concatenate([np.full((p, p), penalty), np.zeros((p, 1))], axis=1)
+    free = len(products.sets)
+    parts = [signs[:, some].prod(axis=1, keepdims=True) for some in products.sets]
+    design = np.concatenate([*parts, np.ones((count, 1))], axis=1)
+    room = np.zeros((p, free + 1))
+    room[:, free] = room[products.targets, products.others] = 1
+    shrink = np.concatenate([np.full((p, free), penalty), np.zeros((p, 1))], axis=1)
 
     def gradient(weights: FloatArray) -> FloatArray:
         residuals = signs / (1.0 + np.exp(signs * (design @ weights.T)))
         slope: FloatArray = -(residuals.T @ design) / count
         return slope
 
-    weights = _minimum(gradient, room, shrink, curvature=_largest(design) / 4)[:, :p] / 2
-    both = np.abs(weights + weights.T) / 2
-    return np.array([both[i, j] for i, j in pairs])
+    weights = _minimum(gradient, room, shrink, curvature=_largest(design) / 4)
+    sums = np.bincount(products.numbers, weights=weights[products.targets, products.others])
+    parameters = np.abs(sums) / (2 * products.sizes)
+    return np.array([parameters[numbers].max() for numbers in products.pair_sets])
 
 
-def _labelled(columns: Codes, sizes: Sequence[int], pairs: Sequence[tuple[int, int]], penalty: float) -> FloatArray:
+def _labelled(columns: Codes, sizes: Sequence[int], pairs: Sequence[Pair], penalty: float) -> FloatArray:
     """max |W| of each pair's centred table, (pairs,): softmax regressions on one column for each label.
 
     Where a table of two labels each has weights of 4 |A| in l1, the logistic regression has 2 |A|, hence half the
@@ -218,7 +279,14 @@ def votes_of(voter: EdgeVotes, codes: Codes, lengths: IntArray | None, blocks: I
     ends = np.cumsum(np.bincount(of_row, minlength=voter.blocks))[:-1]
     return np.stack(
         [
-            block_edges([column[rows] for column in codes], sizes, pairs, least=voter.least, penalty=voter.penalty)
+            block_edges(
+                [column[rows] for column in codes],
+                sizes,
+                pairs,
+                least=voter.least,
+                penalty=voter.penalty,
+                order=voter.order,
+            )
             for rows in np.split(order, ends)
         ]
     )

@@ -47,6 +47,8 @@ __all__ = [
 
 #: Largest number of blocks; the table of probabilities is shorter.
 MAX_BLOCKS = 2**16
+#: Most products of attributes on which a block regresses where `order` is above 2.
+MAX_PRODUCTS = 2**12
 
 
 def _number(value: Any) -> Any:
@@ -73,6 +75,21 @@ def _blocks(instance: object, attribute: object, value: Any) -> None:
         raise OptionError(f"blocks must be a whole number from 1 to {MAX_BLOCKS:,}, got {value!r}")
 
 
+def _order(instance: object, attribute: object, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 2:
+        raise OptionError(f"order must be a whole number of at least 2, got {value!r}")
+
+
+def _check_binary(pairs: Structure, who: str, instead: str) -> None:
+    sizes = pairs.domain.sizes
+    others = sorted({name for pair in pairs.cliques for name in pair if sizes[name] != 2})
+    if others:
+        raise StructureError(
+            f"votes {who} multiply attributes of two labels, and {', '.join(others[:4])} "
+            f"{'has' if len(others) == 1 else 'have'} another number; leave them out, or {instead}"
+        )
+
+
 def _fraction(instance: object, attribute: Any, value: Any) -> None:
     if not (isinstance(value, float) and 0 < value < 1):
         raise OptionError(f"{attribute.name} must be a number between 0 and 1, got {value!r}")
@@ -85,11 +102,14 @@ class EdgeVotes:
     pairs: the candidates, of two attributes each. blocks: k0, public. least: the smallest parameter of an edge that
     should be found; a block votes for a pair whose estimate is above least / 2 in size (largest entry of the centred
     table, where attributes have more than two labels). penalty: of the l1 norm, in units of sqrt(log p / records of the
-    block), p the number of attributes. whole: a block votes for one graph instead of for each edge (Lemma 5.1 of the
-    source).
+    block), p the number of attributes, or of products. whole: a block votes for one graph instead of for each edge
+    (Lemma 5.1 of the source). order: t, attributes of the largest interactions. Above 2 attributes are binary, each is
+    regressed on the products of up to t - 1 candidate partners, and a pair has the largest parameter of a product that
+    holds both.
 
     Raises StructureError and OptionError. Source: Zhang, Kamath, Kulkarni, Wu (2020), section 5; Wu, Sanghavi, Dimakis
-    (2018) for the regressions.
+    (2018) for the regressions; Klivans and Meka (2017), Learning graphical models using multiplicative weights, FOCS,
+    for those on products.
 
     >>> from dpgm_core.domain.domain import Domain
     >>> EdgeVotes(pairs=Structure.complete(Domain.from_sizes({"a": 2, "b": 2})), blocks=90).least
@@ -101,13 +121,30 @@ class EdgeVotes:
     least: float = field(default=0.4, converter=_number, validator=positive)
     penalty: float = field(default=0.2, converter=_number, validator=positive)
     whole: bool = field(default=False, validator=flag)
+    order: int = field(default=2, validator=_order)
+
+    def __attrs_post_init__(self) -> None:
+        if self.order == 2:
+            return
+        _check_binary(self.pairs, f"of order {self.order}", "set order = 2")
+        count = len({name for pair in self.pairs.cliques for name in pair})
+        products = 0
+        for size in range(1, min(self.order, count + 1)):
+            products += math.comb(count, size)
+            if products > MAX_PRODUCTS:
+                raise OptionError(
+                    f"order = {self.order} has blocks regress on all products of up to {self.order - 1} of {count} "
+                    f"attributes, and {MAX_PRODUCTS:,} products are the most; set a lower order, or name fewer "
+                    "attributes"
+                )
 
     def check(self, terms: Terms) -> None:
         """Any terms will do: all rows of a person are in one block, and N does not enter."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values but for the pairs; see `voter_of`."""
-        return {"by": "edges", "blocks": self.blocks, "least": self.least, "penalty": self.penalty, "whole": self.whole}
+        plain = {"blocks": self.blocks, "least": self.least, "penalty": self.penalty, "whole": self.whole}
+        return {"by": "edges", **plain} | ({} if self.order == 2 else {"order": self.order})
 
 
 @frozen(kw_only=True)
@@ -130,13 +167,7 @@ class ThresholdVotes:
     tau: float = field(converter=_number, validator=_fraction)
 
     def __attrs_post_init__(self) -> None:
-        sizes = self.pairs.domain.sizes
-        others = sorted({name for pair in self.pairs.cliques for name in pair if sizes[name] != 2})
-        if others:
-            raise StructureError(
-                f"votes by a threshold multiply attributes of two labels, and {', '.join(others[:4])} "
-                f"{'has' if len(others) == 1 else 'have'} another number; leave them out, or vote by blocks"
-            )
+        _check_binary(self.pairs, "by a threshold", "vote by blocks")
 
     def check(self, terms: Terms) -> None:
         """Refuse terms under which N is not known when votes are cast. Raises OptionError."""
@@ -170,6 +201,8 @@ def voter_of(plain: object, pairs: Structure) -> Voter:
     if not isinstance(plain, Mapping) or not isinstance(by, str) or by not in kinds:
         raise ModelFileError("its votes were cast by no known voter")
     kind, names = kinds[by]
+    if by == "edges" and "order" in plain:
+        names.add("order")
     if set(plain) != {"by"} | names:
         raise ModelFileError(f"votes by {by} state {', '.join(sorted(names))}")
     try:

@@ -7,6 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from dpgm_core import Budget, Domain, Structure, Terms
@@ -15,6 +17,7 @@ from dpgm_core.counting.rows import Persons
 from dpgm_core.counting.votes import (
     _binary,
     _labelled,
+    _products,
     agreed_edges,
     agreed_graph,
     agreement_by_threshold,
@@ -157,7 +160,7 @@ def test_sums_of_signs_are_exact(monkeypatch):
 # --- blocks ---------------------------------------------------------------------------------------------------------
 
 
-def fingerprint(codes, sizes, pairs, *, least, penalty):
+def fingerprint(codes, sizes, pairs, **_):
     """Votes that differ wherever the rows of a block differ as a multiset (but for one in 2^28)."""
     rows = sorted(zip(*(column.tolist() for column in codes), strict=True))
     bits = hashlib.sha256(repr(rows).encode()).digest()
@@ -256,6 +259,7 @@ def test_a_matching_is_recovered():
 
 
 PLACES = [(0, 1), (0, 2), (1, 2)]
+TRIANGLE = _products(3, tuple(PLACES), 2)
 
 
 def chain(count, seed, flips=0.2):
@@ -267,33 +271,96 @@ def chain(count, seed, flips=0.2):
     return [column.astype(np.uint8) for column in columns]
 
 
-def test_the_penalised_minimum_is_found():
-    """Against L-BFGS on positive and negative parts, from another library; then the average of both directions."""
-    columns, penalty = chain(300, 1), 0.05
+def strengths_by_another_library(columns, pairs, order, penalty):
+    """|A| of each pair by L-BFGS on positive and negative parts; products by the definition, all subsets looked at."""
+    p = len(columns)
     signs = 1.0 - 2.0 * np.stack(columns, axis=1)
+    sets = [
+        one
+        for size in range(2, order + 1)
+        for one in itertools.combinations(range(p), size)
+        if all(pair in pairs for pair in itertools.combinations(one, 2))
+    ]
 
     def node(i):
-        others = [j for j in range(3) if j != i]
-        design = np.concatenate([signs[:, others], np.ones((len(signs), 1))], axis=1)
+        mine = [tuple(j for j in one if j != i) for one in sets if i in one]
+        design = np.stack([*(signs[:, rest].prod(axis=1) for rest in mine), np.ones(len(signs))], axis=1)
+        free = len(mine)
 
         def loss(parts):
-            weights = parts[:3] - parts[3:]
+            weights = parts[: free + 1] - parts[free + 1 :]
             value = np.log1p(np.exp(-signs[:, i] * (design @ weights))).mean()
-            return value + penalty * (parts[:2].sum() + parts[3:5].sum())
+            return value + penalty * (parts[:free].sum() + parts[free + 1 : -1].sum())
 
-        found = minimize(loss, np.zeros(6), method="L-BFGS-B", bounds=[(0, None)] * 6, tol=1e-12).x
-        return dict(zip(others, (found[:3] - found[3:])[:2] / 2, strict=True))
+        count = 2 * (free + 1)
+        found = minimize(loss, np.zeros(count), method="L-BFGS-B", bounds=[(0, None)] * count, tol=1e-12).x
+        return {tuple(sorted((i, *rest))): found[k] - found[free + 1 + k] for k, rest in enumerate(mine)}
 
-    weights = [node(i) for i in range(3)]
-    wanted = [abs(weights[i][j] + weights[j][i]) / 2 for i, j in PLACES]
-    assert _binary(columns, [2, 2, 2], PLACES, penalty) == pytest.approx(wanted, abs=2e-4)
-    assert wanted[0] > 0.4 and wanted[1] < 0.2
+    weights = [node(i) for i in range(p)]
+    strength = {one: abs(sum(weights[i][one] for i in one)) / (2 * len(one)) for one in sets}
+    return [max(value for one, value in strength.items() if set(pair) <= set(one)) for pair in pairs]
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_the_penalised_minimum_is_found(order):
+    """Of a chain of three and a fourth that is their product, mostly; without the pair (1, 3) no product has both."""
+    columns, penalty = chain(300, 1), 0.05
+    flips = np.random.default_rng(2).random(300) < 0.2
+    columns.append(columns[0] ^ columns[1] ^ columns[2] ^ flips)
+    for left_out in ((), ((1, 3),)):
+        pairs = [pair for pair in itertools.combinations(range(4), 2) if pair not in left_out]
+        wanted = strengths_by_another_library(columns, pairs, order, penalty)
+        assert _binary(columns, _products(4, tuple(pairs), order), penalty) == pytest.approx(wanted, abs=3e-4)
+        assert wanted[0] > 0.3 and (left_out or order < 4 or min(wanted) > 0.3)
+
+
+@pytest.mark.parametrize("coupling", [0.4, -0.7])
+def test_a_parity_of_three_is_found_by_order_3_alone(coupling):
+    """Rows of the population of exp(A x y z): no pair correlates. The penalised A has a closed form, as only one
+    product tells anything of an attribute; a fourth attribute, which is a coin, is in no edge."""
+    shares = np.array(
+        [1 / (1 + np.exp(-2 * coupling * (-1) ** sum(row[:3]))) for row in itertools.product([0, 1], repeat=4)]
+    )
+    times = np.round(1000 * shares).astype(int)
+    rows = np.repeat(np.array(list(itertools.product([0, 1], repeat=4)), np.uint8), times, axis=0)
+    pairs, penalty = list(itertools.combinations(range(4), 2)), 0.03
+    share = times[shares > 0.5].sum() / times.sum() - penalty
+    wanted = [math.log(share / (1 - share)) / 2 * (3 not in pair) for pair in pairs]
+    assert _binary(list(rows.T), _products(4, tuple(pairs), 3), penalty) == pytest.approx(wanted, abs=1e-6)
+    for order, found in (
+        (2, [False] * 6),
+        (3, [3 not in pair for pair in pairs]),
+        (4, [3 not in pair for pair in pairs]),
+    ):
+        votes = block_edges(list(rows.T), [2] * 4, pairs, least=0.4, penalty=0.2, order=order)
+        assert votes.tolist() == found
+    without = [pair for pair in pairs if pair != (1, 2)]  # no candidate, so no product has both
+    assert not block_edges(list(rows.T), [2] * 4, without, least=0.4, penalty=0.2, order=3).any()
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_one_person_changes_one_block_of_order_3(data):
+    """A person who leaves, or is replaced: regressions on products, of three blocks."""
+    count = data.draw(st.integers(2, 12))
+    seed, person = data.draw(st.integers(0, 2**32 - 1)), data.draw(st.integers(0, count - 1))
+    draw = np.random.default_rng(seed)
+    codes, words = draw.integers(0, 2, (count, 3)).astype(np.uint8), draw.integers(0, 2**64, count, np.uint64)
+    voter = EdgeVotes(pairs=PAIRS, blocks=3, least=0.05, order=3)
+    whole = votes_of(voter, list(codes.T), None, blocks_of(words, 3))
+    left = votes_of(voter, list(np.delete(codes, person, 0).T), None, blocks_of(np.delete(words, person), 3))
+    replaced = codes.copy()
+    replaced[person] = data.draw(st.tuples(*[st.integers(0, 1)] * 3))
+    other = votes_of(voter, list(replaced.T), None, blocks_of(words, 3))
+    order = draw.permutation(count)
+    same = votes_of(voter, list(codes[order].T), None, blocks_of(words[order], 3))
+    assert changed_blocks(whole, left) <= 1 and changed_blocks(whole, other) <= 1 and (whole == same).all()
 
 
 def test_two_labels_are_labels_like_any_other():
     """The softmax regressions of binary attributes give the same strengths."""
     columns = chain(300, 2)
-    one, other = (fit(columns, [2, 2, 2], PLACES, 0.03) for fit in (_binary, _labelled))
+    one, other = _binary(columns, TRIANGLE, 0.03), _labelled(columns, [2, 2, 2], PLACES, 0.03)
     assert one == pytest.approx(other, abs=2e-3)
 
 
@@ -314,7 +381,8 @@ def test_what_an_attribute_is_not_regressed_on_explains_nothing():
     assert block_edges(columns, [2, 2, 2], [(0, 2)], least=0.6, penalty=0.2).tolist() == [True]
 
 
-def test_the_order_of_rows_does_not_matter():
+@pytest.mark.parametrize("order", [2, 3])
+def test_the_order_of_rows_does_not_matter(order):
     """To the last bit of what is compared with least / 2."""
     columns, seen = chain(301, 5), []
 
@@ -334,8 +402,8 @@ def test_the_order_of_rows_does_not_matter():
     for seed in range(4):
         rows = np.random.default_rng(seed).permutation(301)
         shuffled = [column[rows] for column in columns]
-        block_edges(shuffled, [2, 2, 2], PLACES, least=Least(), penalty=0.2)
-        unsorted.add(_binary(shuffled, [2, 2, 2], PLACES, 0.02).tobytes())
+        block_edges(shuffled, [2, 2, 2], PLACES, least=Least(), penalty=0.2, order=order)
+        unsorted.add(_binary(shuffled, _products(3, tuple(PLACES), order), 0.02).tobytes())
     assert len(seen) == 4 and len(set(seen)) == 1
     assert len(unsorted) > 1  # left as they are, rows in another order do make other bits
 
@@ -363,8 +431,8 @@ class Broken:
     ],
     ids=["empty", "one row", "constant", "one varies", "broken", "ragged", "no numbers"],
 )
-@pytest.mark.parametrize("sizes", [[2, 2, 2], [2, 3, 2]])
-def test_a_block_that_fails_votes_no_edge(columns, sizes):
+@pytest.mark.parametrize(("sizes", "order"), [([2, 2, 2], 2), ([2, 3, 2], 2), ([2, 2, 2], 3)])
+def test_a_block_that_fails_votes_no_edge(columns, sizes, order):
     """No error comes out, also where floats that overflow are errors."""
     with np.errstate(all="raise"):
-        assert not block_edges(columns, sizes, PLACES, least=0.4, penalty=0.2).any()
+        assert not block_edges(columns, sizes, PLACES, least=0.4, penalty=0.2, order=order).any()

@@ -54,6 +54,8 @@ def test_what_else_is_refused():
             EdgeVotes(pairs=pairs, blocks=3)
     with pytest.raises(StructureError, match="two labels, and c has another number"):
         ThresholdVotes(pairs=PAIRS, tau=0.3)
+    with pytest.raises(StructureError, match=r"of order 3 multiply .* two labels, and c .* set order = 2"):
+        EdgeVotes(pairs=PAIRS, blocks=3, order=3)
     for neighbours in ("add-remove", "replace-one"):
         with pytest.raises(OptionError, match="declare the number of records"):
             ThresholdVotes(pairs=BINARY, tau=0.3).check(Terms(neighbours=neighbours))
@@ -62,10 +64,38 @@ def test_what_else_is_refused():
         EdgeVotes(pairs=PAIRS, blocks=3).check(Terms(neighbours=neighbours))
 
 
+@pytest.mark.parametrize("order", [True, 1, 0, -3, 2.0, "3", None])
+def test_an_order_is_a_whole_number(order):
+    """Of at least 2."""
+    with pytest.raises(OptionError, match=r"^order must be a whole number of at least 2"):
+        EdgeVotes(pairs=BINARY, blocks=3, order=order)
+
+
+@pytest.mark.parametrize(("count", "order"), [(90, 3), (29, 4), (12, 12), (12, 10**9), (4096, 2)])
+def test_products_are_limited_by_what_is_public(count, order):
+    """4,096 products: 90 attributes and all their pairs are 4,095; one attribute more is refused, but for pairs."""
+    names = [f"x{place}" for place in range(count + 1)]
+    domain = Domain.from_sizes(dict.fromkeys(names, 2))
+
+    def voter(attributes):
+        pairs = Structure(domain, list(itertools.pairwise(names[:attributes])))
+        return EdgeVotes(pairs=pairs, blocks=3, order=order)
+
+    assert voter(count).order == order
+    if order == 2:
+        assert voter(count + 1).order == 2
+    else:
+        with pytest.raises(OptionError, match=f"^order = {order} .* of {count + 1} attributes, and 4,096 products"):
+            voter(count + 1)
+
+
 def test_plain_values_and_back():
-    """The same voter; anything else is no file of ours."""
+    """The same voter; anything else is no file of ours. Pairs alone state no order, as before there was one."""
+    plain = EdgeVotes(pairs=PAIRS, blocks=7).to_dict()
+    assert plain == {"by": "edges", "blocks": 7, "least": 0.4, "penalty": 0.2, "whole": False}
     for voter in (
         EdgeVotes(pairs=PAIRS, blocks=7, least=0.3, penalty=1, whole=True),
+        EdgeVotes(pairs=BINARY, blocks=7, order=3),
         ThresholdVotes(pairs=BINARY, tau=0.3),
     ):
         assert voter_of(voter.to_dict(), voter.pairs) == voter
@@ -75,6 +105,7 @@ def test_plain_values_and_back():
             voter.to_dict() | {"by": "all"},
             voter.to_dict() | {"by": []},
             voter.to_dict() | {"x": 1},
+            voter.to_dict() | {"order": "3"},
         ):
             with pytest.raises(ModelFileError):
                 voter_of(wrong, voter.pairs)

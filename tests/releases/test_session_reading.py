@@ -320,7 +320,8 @@ def voted(tmp_path_factory, members_of):
     pairs = Structure.complete(VOTED)
     with curator.session(workload=Workload.all(VOTED, order=2), votes=PART * 2) as session:
         session.vote(ThresholdVotes(pairs=pairs, tau=0.3), PART)
-        session.vote(EdgeVotes(pairs=Structure(VOTED, [("a", "c")]), blocks=3, least=0.3, whole=True), PART)
+        pair = Structure(VOTED, [("a", "c")])
+        session.vote(EdgeVotes(pairs=pair, blocks=3, least=0.3, whole=True, order=3), PART)
         session.measure([("a", "b"), ("c",)], session.budget * Fraction(1, 2))
         flat = TableDistance(candidates=pairs, predicted=np.full(12, 225.0))
         session.select(flat, session.budget * Fraction(1, 4))
@@ -370,6 +371,7 @@ VOTES_EDITED = {
     "a voter of no kind": {(*VOTE, "voter", "by"): "all"},
     "a voter without tau": {(*VOTE, "voter"): {"by": "threshold"}},
     "a voter of half a block": {("steps", 1, "voter", "blocks"): 1.5},
+    "a voter of half an order": {("steps", 1, "voter", "order"): 2.5},
     "a total that was not known": {("terms", "total"): "estimated"},
 }
 

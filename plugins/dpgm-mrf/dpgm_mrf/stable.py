@@ -7,6 +7,7 @@ of publishing at a given distance, are beyond it (docs/proofs.md, "Votes").
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal
@@ -17,6 +18,7 @@ from attrs import frozen
 from dpgm_core import (
     Budget,
     BudgetError,
+    Clique,
     Fitting,
     Inference,
     OptionError,
@@ -47,6 +49,11 @@ def _blocks(instance: object, attribute: object, value: object) -> None:
         raise OptionError(f"blocks must be 'auto' or a whole number of at least 1, got {value!r}")
 
 
+def _order(instance: object, attribute: object, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 2:
+        raise OptionError(f"order must be a whole number of at least 2, got {value!r}")
+
+
 @frozen(kw_only=True)
 class MrfStable:
     """Votes on the graph, out of a part of the (epsilon, delta); what is left measures the tables of its edges.
@@ -55,6 +62,10 @@ class MrfStable:
     the block votes. "votes": each edge by itself, published together if no pair is close to half of the blocks.
     "graph": whole graphs, as in the paper, which needs every edge right in the same block. "threshold": no blocks, but
     |sum z_i z_j| > tau N for binary attributes and a public or declared N: for forests, with a fraction of the records.
+
+    With `order` t above 2 binary attributes interact by up to t, as in a parity of three of which no pair correlates: a
+    block's regressions are on products of up to t - 1 attributes, and of the graph the candidates of up to t attributes
+    are measured of which all pairs are edges, none inside another.
 
     Serves (epsilon, delta) only. Where the votes are not stable enough the share is spent and nothing is chosen: the
     attributes alone are measured, and a note says so.
@@ -78,6 +89,9 @@ class MrfStable:
     penalty: float = option(
         0.2, help="of a regression's l1 norm, in units of sqrt(log p / records of the block)", validator=positive
     )
+    order: int = option(
+        2, help="attributes of the largest interactions; above 2 all attributes are binary", validator=_order
+    )
     tau: float | None = option(
         None,
         help="for threshold: which share of N a sum must pass, between the edges' and all others'",
@@ -96,6 +110,11 @@ class MrfStable:
             raise OptionError("method 'threshold' needs tau, a share of N between the sums of edges and all others")
         if self.method != "threshold" and self.tau is not None:
             raise OptionError(f"tau is for method 'threshold' and was given with {self.method!r}; leave it out")
+        if self.method == "threshold" and self.order != 2:
+            raise OptionError(
+                f"method 'threshold' holds pairs against tau and was given order = {self.order}; take 'votes' or "
+                "'graph' for larger interactions, or leave order out"
+            )
 
     def votes(self, budget: Budget) -> Budget:
         """See `VotingSelector.votes`."""
@@ -135,18 +154,24 @@ class MrfStable:
             raise BudgetError(f"selector 'mrf-stable' measures with the rho that votes leave, not with {budget}")
         pairs = _pairs(workload)
         count = len(workload.attributes)
+        notes = [
+            f"the noise shown is for {count} tables; a graph with more edges has more",
+            "where the votes are not stable enough, their share is spent and attributes alone are measured",
+        ]
+        if self.order > 2 and not any(2 < len(one) <= self.order for one in workload.candidates):
+            notes.append(
+                f"no set of 3 to {self.order} attributes is a candidate of the workload, so pairs alone will be "
+                f"measured; give the workload order = {self.order} to learn their interactions"
+            )
         return SelectionPlan(
             shares={"the tables of its edges": budget},
             deviation=deviation(budget * Fraction(1, count), pairs.only(0), terms),
             detectable=None,
             candidates=len(pairs.cliques),
-            order=2,
+            order=self.order,
             choices=(),
             limits={"max_model_cells": self.max_model_cells, "max_clique_cells": self.max_clique_cells},
-            notes=[
-                f"the noise shown is for {count} tables; a graph with more edges has more",
-                "where the votes are not stable enough, their share is spent and attributes alone are measured",
-            ],
+            notes=notes,
         )
 
     def select(
@@ -165,7 +190,7 @@ class MrfStable:
         edges = chosen.add(verdict.edges or ())
         joined = {name for pair in edges for name in pair}
         alone = [(name,) for name in names if name not in joined]
-        structure = Structure(domain, [*edges, *alone])
+        structure = Structure(domain, [*self._measured(session.workload, edges), *alone])
         row = {"stable": verdict.edges is not None, "edges": len(edges), "epsilon": float(votes.epsilon)}
         notes = _said(verdict, session.terms) + chosen.notes("edges", "raise the limits")
         return Selection(
@@ -183,8 +208,27 @@ class MrfStable:
             return ThresholdVotes(pairs=pairs, tau=self.tau)
         blocks = -(-9 * likely_distance(votes) // 2) if self.blocks == "auto" else self.blocks
         return EdgeVotes(
-            pairs=pairs, blocks=blocks, least=self.least, penalty=self.penalty, whole=self.method == "graph"
+            pairs=pairs,
+            blocks=blocks,
+            least=self.least,
+            penalty=self.penalty,
+            whole=self.method == "graph",
+            order=self.order,
         )
+
+    def _measured(self, workload: Workload, edges: Sequence[Clique]) -> list[Clique]:
+        """The candidates of 2 to `order` attributes of which all pairs are edges, without those inside another one.
+
+        An exact engine's clusters hold them as soon as they hold the edges.
+        """
+        pairs = frozenset(edges)
+        inside = [
+            one
+            for one in workload.candidates
+            if 2 <= len(one) <= self.order and pairs.issuperset(itertools.combinations(one, 2))
+        ]
+        nested = set(Structure(workload.domain, inside).nested) if inside else ()
+        return [one for one in inside if one not in nested]
 
 
 def _pairs(workload: Workload) -> Structure:

@@ -67,6 +67,54 @@ def test_workloads_of_order_3_vote_on_their_pairs():
     assert len(done.releases[0].steps[0].candidates) == 14
 
 
+def parities(count, cliques, p=6, coupling=0.6, seed=1):
+    """Records of exp(A product) for each of the cliques, which have no attribute in common."""
+    draw = np.random.default_rng(seed)
+    codes = draw.integers(0, 2, (count, p))
+    for first, *others in cliques:
+        even = draw.random(count) < 1 / (1 + np.exp(-2 * coupling))
+        codes[:, first] = (codes[:, others].sum(axis=1) + 1 - even) % 2
+    return codes
+
+
+TRIPLES = [("x0", "x1", "x2"), ("x3", "x4", "x5")]
+
+
+def test_parities_of_three_are_selected_and_learned(tmp_path):
+    """No pair correlates, so order 2 finds an empty graph; order 3 measures two triples, and their parameter is
+    learned. The model's file states the order, and gives the same model."""
+    codes = parities(9000, [(0, 1, 2), (3, 4, 5)])
+    settings = {"codes": codes, "terms": dpgm.Terms(neighbours="add-remove", total=9000)}
+    settings["workload"] = dpgm.Workload.all(domain(), order=3)
+    pairs = learned(**settings)
+    assert pairs.releases[0].steps[0].edges == () and "the votes agree on 0 of 15 pairs" in pairs.notes
+    done = learned({"name": "mrf-stable", "order": 3}, **settings)
+    assert done.model.structure.cliques == tuple(TRIPLES) and done.model.cost == BUDGET
+    even = sum(done.model.marginal(TRIPLES[0])[cell] for cell in ((0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0)))
+    assert even == pytest.approx(1 / (1 + np.exp(-1.2)), abs=0.03)
+    done.model.save(tmp_path / "x")
+    again = dpgm.load_model(tmp_path / "x")
+    assert again.release.steps[0] == done.releases[0].steps[0] and again.release.steps[0].voter.order == 3
+    assert again.marginal(TRIPLES[0]) == pytest.approx(done.model.marginal(TRIPLES[0]))
+
+
+def test_what_is_measured_of_a_graph():
+    """Of all cliques of up to `order` attributes the candidates, none inside another; an edge in none of them alone."""
+    wanted = {
+        2: ["01", "02", "03", "12", "13", "23", "34"],
+        3: ["012", "013", "023", "123", "34"],
+        4: ["0123", "34"],
+    }
+    edges = [tuple(f"x{place}" for place in pair) for pair in wanted[2]]
+    for order, cliques in wanted.items():
+        found = MrfStable(order=order)._measured(dpgm.Workload.all(domain(), order=4), edges)
+        assert sorted("".join(one).replace("x", "") for one in found) == cliques
+    few = dpgm.Workload.all(domain(), order=2)
+    assert MrfStable(order=3)._measured(few, edges) == edges and MrfStable(order=3)._measured(few, []) == []
+    plan = dpgm.plan_selection(MrfStable(order=3), BUDGET, few, terms=KNOWN)
+    assert plan.order == 3 and any("give the workload order = 3" in note for note in plan.notes)
+
+
 def test_a_threshold_takes_a_tenth_of_the_records():
     """500 records of a matching, whose pairs correlate by .38."""
     terms = dpgm.Terms(neighbours="add-remove", total=500)
@@ -135,6 +183,10 @@ def test_a_plan_says_what_to_expect():
         ({"least": 0}, "least must be"),
         ({"least": float("inf")}, "least must be"),
         ({"penalty": -1}, "penalty must be"),
+        ({"order": 1}, "order must be a whole number of at least 2"),
+        ({"order": True}, "order must be"),
+        ({"order": "3"}, "order must be"),
+        ({"method": "threshold", "tau": 0.3, "order": 3}, "leave order out"),
         ({"penalty": "1"}, "penalty must be"),
     ],
 )
@@ -165,6 +217,20 @@ ASKED = {
         {"terms": KNOWN, "workload": dpgm.Workload.all(TERNARY, order=2)},
         dpgm.StructureError,
         "two labels",
+    ),
+    "three labels, products": (
+        {"order": 3},
+        BUDGET,
+        {"workload": dpgm.Workload.all(TERNARY, order=2)},
+        dpgm.StructureError,
+        "votes of order 3 multiply attributes of two labels",
+    ),
+    "too many products": (
+        {"order": 7},
+        BUDGET,
+        {"workload": dpgm.Workload.all(domain(20), order=2)},
+        dpgm.OptionError,
+        "4,096 products are the most; set a lower order",
     ),
     "no pair": (
         {},

@@ -9,12 +9,17 @@ once, one child after the other as in the source; a pair that informs only toget
 parent, parents are added one at a time, all children against one model, and a parent counts for what it adds to those
 before. Scores are less by a part of the noise that the family's own table would have, and every child may do with the
 parents that it has: a large table of little dependence is not worth its noise.
+
+A network keeps of two parents measured together only what its graph says. So the first becomes a parent of the second,
+where the second has room for one more: that costs nothing, and a network over more arcs is never further from a model.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import combinations
 from typing import Any
 
 from attrs import frozen
@@ -41,6 +46,7 @@ from dpgm_core import (
 )
 from dpgm_core.learning import Limits, ModelSize, share_of
 from dpgm_select.common import (
+    Growth,
     Options,
     check_choice,
     check_workload,
@@ -64,6 +70,8 @@ _BLUNT = 0.1
 #: Of one child: where there are more sets of at most two parents, parents are added one at a time. 16 attributes have
 #: 121; a choice between more is blunter, and the model is learned anew for each child.
 _MOST_CANDIDATES = 128
+#: Of the budget of the tables of a stage whose children come one after the other, to a first look at each.
+_LOOK = 0.2
 #: A `Dag` has no larger family.
 _MOST_CELLS = 10**7
 
@@ -168,6 +176,7 @@ class PrivBayes(Options):
         rounds = _rounds(whole, families, session.terms, session.pooled().total)
         notes += _fewer(rounds, _largest(families))
         chosen: dict[str, Clique] = {name: (name,) for name in order}
+        graph = partial(_graph, growth, order, families, self.limits())
         trace: list[dict[str, Any]] = []
         fit: Fit | None = None
         left_out = set[Clique]()
@@ -177,10 +186,10 @@ class PrivBayes(Options):
         for number, (parents, batches) in enumerate(stages, 1):
             tables = share_of(whole, (1 - share - _CHOICES) / len(stages))
             a_cell = _SHRUNKEN * absolute(share_of(tables, 1 / len(families)), session.terms, workload)
-            # Of the last stage half is left, to be divided by the sizes of all families.
-            part = share_of(tables, (0.5 if number == len(stages) else 1.0) / len(batches))
+            # Of the last stage the rest is left, to be divided by the sizes of all families.
+            part = share_of(tables, (_LOOK if number == len(stages) else 1.0) / len(batches))
             for at, children in enumerate(batches):
-                fit = fitting(session.pooled(), _graph(session, chosen), fit)
+                fit = fitting(session.pooled(), graph(chosen), fit)
                 total = session.pooled().total
                 each = _each(whole, families, rounds)
                 if session.choices_left and not each <= session.choices_left[-1]:
@@ -218,7 +227,7 @@ class PrivBayes(Options):
                 "with them the model would have grown beyond max_model_cells or max_clique_cells"
             )
         return Selection(
-            structure=_graph(session, chosen),
+            structure=graph(chosen),
             measure=_weights(session, chosen) if planned else {},
             trace=trace,
             notes=notes,
@@ -310,10 +319,28 @@ def _fewer(rounds: int, largest: int) -> list[str]:
     ]
 
 
-def _graph(session: Session, chosen: Mapping[str, Clique]) -> Structure:
-    """One clique for each attribute of the domain, itself first; those that the workload leaves out are alone."""
-    parents = {child: [name for name in family if name != child] for child, family in chosen.items()}
-    return Dag(session.domain, parents).structure()
+def _graph(
+    growth: Growth,
+    order: Sequence[str],
+    families: Mapping[str, Sequence[Clique]],
+    limits: Limits,
+    chosen: Mapping[str, Clique],
+) -> Structure:
+    """One clique for each attribute of the domain, itself first; those that the workload leaves out are alone.
+
+    Parents of one child are joined, the last child's first, where that makes one of the families and fits the limits.
+    """
+    domain, joined = growth.session.domain, dict(chosen)
+    size = ModelSize(domain, growth.cliques)
+    for child in reversed(order):
+        for earlier, later in combinations([name for name in order if name in joined[child] and name != child], 2):
+            wider = {*joined[later], earlier}
+            family = next((one for one in families.get(later, ()) if set(one) == wider), None)
+            if family is not None and _fits(size, domain.shape(family), family, limits):
+                joined[later] = family
+                size.add(family)
+    parents = {child: [name for name in family if name != child] for child, family in joined.items()}
+    return Dag(domain, parents).structure()
 
 
 def _grows(family: Clique, other: Clique, parents: int) -> bool:

@@ -2,13 +2,16 @@
 
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from attrs import frozen
-from dpgm_select.privbayes import PrivBayes
+from dpgm_select.common import Growth
+from dpgm_select.privbayes import PrivBayes, _families, _graph
 
 import dpgm_core as dpgm
+from dpgm_core.learning import Limits, ModelSize
 
 from .test_selectors import DOMAIN, NAMES, TERMS, TREE, planted, run, spent
 
@@ -77,6 +80,25 @@ def test_a_pair_that_informs_only_together_is_found(monkeypatch: pytest.MonkeyPa
     by_one = parents_of(run(PrivBayes(), dpgm.Budget.zcdp(2), codes, workload=domain))
     assert set(together["d"]) == {"a", "b"}
     assert "c" in by_one["d"]
+
+
+@pytest.mark.parametrize(
+    ("most", "cells", "joined"),
+    [
+        (3, 60, True),  # of d, a, b and of e, b, d 27 each, of c and f 3
+        (3, 59, False),
+        (2, 60, False),
+    ],
+)
+def test_parents_of_one_child_are_joined_as_far_as_there_is_room(most: int, cells: int, joined: bool) -> None:
+    """e has b and d, so d gets b beside a, and then b gets a: in families of the workload that fit the limits alone."""
+    chosen = {name: (name,) for name in NAMES} | {"d": ("d", "a"), "e": ("e", "b", "d")}
+    growth = Growth(session=SimpleNamespace(domain=DOMAIN), size=ModelSize(DOMAIN))
+    growth.add(*chosen.values())
+    families = _families(NAMES, dpgm.Workload.all(DOMAIN, most).candidates)
+    graph = _graph(growth, NAMES, families, Limits(model=cells, clique=27), chosen)
+    actual = {child: set(above) for child, above in dpgm.Dag.of(graph).parents.items() if above}
+    assert actual == {"d": {"a"}, "e": {"b", "d"}} | ({"b": {"a"}, "d": {"a", "b"}} if joined else {})
 
 
 def test_a_learner_of_graphs_and_a_workload_that_leaves_an_attribute_out() -> None:
