@@ -114,7 +114,8 @@ def test_the_pages_on_tables_run(tmp_path):
     constraint.
     """
     pages = [DOCS / f"{name}.md" for name in ("my-csv", "numeric", "missing", "constraints", "filling-in")]
-    shutil.copytree(DOCS / "examples" / "extract", tmp_path / "docs/examples/extract")
+    for example in ("extract", "health"):
+        shutil.copytree(DOCS / "examples" / example, tmp_path / "docs/examples" / example)
     lines: list[tuple[list[str], int]] = []
     for page in pages:
         lines.append(([page.stem], -1))
