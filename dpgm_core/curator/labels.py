@@ -162,6 +162,7 @@ class LabelSearch:
                     saved = self._save(discovery, labelled, saved, room)
                     if self.ledger is not None:
                         self.ledger.mark_released(discovery.provenance["entry"])
+                _check_not_nothing(discovery)
         finally:
             if room is not None:
                 room.close()
@@ -267,6 +268,25 @@ def _draw_labels(
         noisy = {label: count + z for (label, count), z in zip(counts.items(), noise, strict=True)}
         labels.append(FoundLabels.of(one, noisy))
     return tuple(labels)
+
+
+def _check_not_nothing(discovery: Discovery) -> None:
+    """Stop, with the rest of the budget unspent, where nothing was found of any column of any type."""
+    described = discovery.described
+    if (
+        described is None
+        or discovery.columns
+        or any(one.edges or one.size > 2 for one in discovery.attributes.values())
+    ):
+        return
+    failed = LearningFailed(
+        f"nothing was found of the {len(described.columns)} columns of any type: a label needs about "
+        f"{described.noise.threshold:,} persons, a range {described.noise.edge:,}, and twice the epsilon half as many; "
+        f"{described.budget} is spent and the rest of the budget is not; describe columns in the domain, leave some "
+        "out, or give a larger epsilon"
+    )
+    failed.discovery = discovery
+    raise failed
 
 
 def _is_namesake(discovery: Discovery, ledger: Ledger) -> bool:

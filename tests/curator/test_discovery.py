@@ -478,6 +478,18 @@ def test_columns_of_any_type_go_on_from_what_was_found(tmp_path):
                  randomness=SeededRandomness(5))  # fmt: skip
 
 
+def test_a_run_that_finds_nothing_keeps_the_rest_of_its_budget(tmp_path):
+    """Of 60 persons nothing comes out: the first charge is spent, the second is not made."""
+    book = ledger(tmp_path, Budget.approx(2, "1e-5"))
+    table, declared = any_type(60)
+    structure = Structure(declared, [("job",), ("age",)])
+    with pytest.raises(LearningFailed, match="nothing was found of the 5 columns of any type") as caught:
+        dpgm.fit(table, structure, Budget.approx(2, "1e-5"), neighbours="add-remove", ledger=book, mechanism="gaussian",
+                 save_release=tmp_path / "a.release.dpgm")  # fmt: skip
+    assert RARE not in str(caught.value) and caught.value.discovery.described.columns
+    assert [one.cost for one in book.history()] == [Budget.approx("0.1", "5e-6")]
+
+
 @pytest.fixture(scope="module")
 def found_file(tmp_path_factory):
     """The text of a file with columns that were found."""

@@ -69,10 +69,10 @@ class _Start:
                 f"say what may be spent on {path.name}, as in --epsilon 1 --delta 1e-6; delta far below 1 in the "
                 "number of people"
             )
-        if (self.rows.person is None) is not self.one_row_each:
+        if (self.rows.person is None) is not self.one_row_each and not self.rows.ask:
             raise OptionError(
                 "say whose the rows are: --person COLUMN with --rows-per-person, or --one-row-each where each row is "
-                "another person"
+                "another person, or --ask"
             )
         budget = {"epsilon": self.epsilon, "delta": self.delta}
         return start_run(path, self.output, evolve(self.rows, private=True), budget), True

@@ -97,13 +97,14 @@ key = {key}
 class RowsAndColumns:
     """Whose the rows are, which columns are left out, and what happens to those that nothing describes.
 
-    private: their types, ranges and labels are found from the records.
+    private: their types, ranges and labels are found from the records. ask: each of these is asked for.
     """
 
     person: str | None
     rows_per_person: int | None
     drop: tuple[str, ...]
     private: bool
+    ask: bool
 
     def __attrs_post_init__(self) -> None:
         if (self.person is None) != (self.rows_per_person is None):
@@ -138,8 +139,79 @@ class RowsAndColumns:
         return evolve(metadata, tables=tables)
 
 
+_ANSWERS = """\
+One line for each column that nothing describes; nothing is read from the records:
+  private                 type, range and labels are found in the records, for a part of the budget
+  labels no, yes          what it may hold
+  integer 0 99            or number, date, time, with the least and the largest value
+  drop                    it is not modelled
+  later                   it becomes a line to do in domain.toml"""
+
+
+def _ask(metadata: Metadata, rows: RowsAndColumns) -> tuple[Metadata, RowsAndColumns]:
+    """Ask whose the rows are and what columns hold; answers that cannot be are asked for again."""
+    from dpgm_core.errors import DomainError
+
+    person, many, drop = rows.person, rows.rows_per_person, list(rows.drop)
+    while person is None:
+        named = click.prompt("Column with a person's key (empty: each row is another person)", default="", err=True)
+        if not named:
+            break
+        if named in metadata.tables:
+            person = named
+            many = click.prompt("How many rows of a person may count", type=click.IntRange(1), err=True)
+        else:
+            print_err(f"dpgm: there is no column {named!r:.60}{did_you_mean(named, list(metadata.tables))}")
+    tables = dict(metadata.tables)
+    todo = [name for name in metadata.todo if name != person and name not in drop]
+    if todo:
+        print_err(_ANSWERS)
+    for name in todo:
+        while True:
+            answer = click.prompt(printable(name), default="private", err=True)
+            if answer == "drop":
+                drop.append(name)
+            elif answer != "later":
+                try:
+                    tables[name] = _table_of_answer(name, answer)
+                except DomainError as error:
+                    print_err(f"dpgm: {error}")
+                    continue
+            break
+    return evolve(metadata, tables=tables), RowsAndColumns(person, many, tuple(drop), rows.private, rows.ask)
+
+
+def _table_of_answer(name: str, answer: str) -> dict[str, object]:
+    """Return the table of a column. Raises DomainError for an answer that describes none."""
+    from dpgm_core.domain.attribute_tables import attribute_fields
+    from dpgm_core.errors import DomainError
+
+    word, _, rest = answer.strip().partition(" ")
+    table: dict[str, object]
+    if word == "private" and not rest:
+        table = {"private": True}
+    elif word == "labels" and rest:
+        table = {"labels": [label.strip() for label in rest.split(",")]}
+    elif word in ("integer", "number", "date", "datetime", "time") and len(rest.split()) == 2:
+        ends = [_number(end) for end in rest.split()] if word in ("integer", "number") else rest.split()
+        table = {"type": word, "min": ends[0], "max": ends[1]}
+    else:
+        raise DomainError(f"{answer!r:.60} is no answer; say private, labels a, b or integer 0 99, drop or later")
+    attribute_fields(name, table)
+    return table
+
+
+def _number(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
 def rows_and_columns_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add `--person`, `--rows-per-person`, `--drop` and `--private`, which the function gets as `rows`."""
+    """Add `--person`, `--rows-per-person`, `--drop`, `--private` and `--ask`, which the function gets as `rows`."""
     from functools import wraps
 
     options = [
@@ -151,6 +223,7 @@ def rows_and_columns_options(function: Callable[..., None]) -> Callable[..., Non
             is_flag=True,
             help="Find types, ranges and labels that nothing describes from the records, for a part of the budget.",
         ),
+        click.option("--ask", is_flag=True, help="Ask for what nothing describes, line by line."),
     ]
 
     @wraps(function)
@@ -160,10 +233,11 @@ def rows_and_columns_options(function: Callable[..., None]) -> Callable[..., Non
         rows_per_person: int | None,
         drop: tuple[str, ...],
         private: bool,
+        ask: bool,
         **more: object,
     ) -> None:
         left_out = tuple(name for names in drop for name in names.split(",") if name)
-        function(*arguments, rows=RowsAndColumns(person, rows_per_person, left_out, private), **more)
+        function(*arguments, rows=RowsAndColumns(person, rows_per_person, left_out, private, ask), **more)
 
     decorated: Callable[..., None] = collected
     for option in reversed(options):
@@ -248,9 +322,11 @@ def init(
     metadata = read_metadata(
         source, codebooks=codebooks, schema_is_public=schema_is_public, first_line_is_names=is_names
     )
-    if rows.private and delta is None:
-        raise OptionError("--private finds labels, which costs a delta too; give --delta, such as 1e-6")
     left_out = _left_out(metadata, data, is_names) if isinstance(data, Path) and data != source else ()
+    if rows.ask:
+        metadata, rows = _ask(metadata, rows)
+    if delta is None and (rows.private or any("private" in table for table in metadata.tables.values())):
+        raise OptionError("columns found privately have labels, which cost a delta too; give --delta, such as 1e-6")
     metadata = rows.apply(metadata, [*metadata.tables, *left_out])
     left_out = [name for name in left_out if name not in rows.drop and name != rows.person]
     for column, table in apply_defaults(metadata.tables, metadata.defaults).items():
@@ -275,7 +351,10 @@ def start_run(data: Path, output: Path | None, rows: RowsAndColumns, amounts: di
     if os.path.lexists(spec):
         raise OptionError(f"{spec} is there from an earlier run; go on with dpgm fit {spec}, or another folder, -o")
     metadata = read_metadata(data)
-    metadata = rows.apply(metadata, list(metadata.tables))
+    columns = list(metadata.tables)
+    if rows.ask:
+        metadata, rows = _ask(metadata, rows)
+    metadata = rows.apply(metadata, columns)
     parts = {"data": _data_line(data, folder, False), "domain": _DOMAIN, "whose": rows.whose(), "selector": "auto"}
     texts = {"domain.toml": metadata.to_toml(), "spec.toml": _spec(None, parts, data, amounts, "add-remove")}
     _write(folder, texts, False, [data])

@@ -1,5 +1,6 @@
 """dpgm fit of a file of records of which nothing is described, and dpgm init with the same options."""
 
+import io
 import json
 import random
 
@@ -30,7 +31,10 @@ SAID = ("--person", "id", "--rows-per-person", "2", "--epsilon", "30", "--delta"
 
 
 def test_one_command_from_a_file_to_synthetic_records(records, dpgm_command):
-    """Spec, domain, what was found, a model, and records that open in the same program; a second run is refused."""
+    """Spec, domain, what was found, a model, and records that open in the same program; a second run is refused.
+
+    Noise is fresh; shares of 1,500 persons are 20 standard deviations above every threshold.
+    """
     code, out, err = dpgm_command("fit", records, *SAID, "--drop", "note")
     assert code == 0, err
     folder = records.parent / "stays"
@@ -41,11 +45,11 @@ def test_one_command_from_a_file_to_synthetic_records(records, dpgm_command):
     first = dict(zip(head.split(";"), rows[0].split(";"), strict=True))
     assert first["ward"] in ("surgery", "eye", "other", "") and "," in first["cost"] and first["admitted"][2] == "."
     model = load_model(folder / "stays.dpgm")
-    written = Domain.from_toml(folder / "stays.domain.toml")
+    written = Domain.load(folder / "stays.domain.toml")
     assert written == model.domain and {one.values.kind for one in written} == {"integer", "text", "number", "date"}
     assert model.releases[0].terms.person == "id" and model.releases[0].terms.rows_per_person == 2
     assert not Ledger.open(folder / "stays.ledger").remaining().epsilon
-    assert "were found from the\n# records" in (folder / "stays.domain.toml").read_text()
+    assert "were found from the records" in (folder / "stays.domain.toml").read_text()
     for file in folder.iterdir():
         content = file.read_bytes()
         assert RARE.encode() not in content and RARE.encode("utf-16-le") not in content
@@ -106,4 +110,18 @@ def test_init_leaves_to_the_run_what_nothing_describes(records, dpgm_command):
     code, out, err = dpgm_command("plan", "run/spec.toml", "--records", "3000")
     assert code == 0 and "types, ranges and labels of 3 columns are found first" in out + err
     refused = dpgm_command("init", records, "--private", "-o", "other")
-    assert refused[0] and "--private finds labels, which costs a delta too" in refused[2]
+    assert refused[0] and "columns found privately have labels, which cost a delta too" in refused[2]
+
+
+def test_init_asks_for_what_nothing_describes(records, dpgm_command, monkeypatch):
+    """Answers that cannot be are asked for again; the files are those of the options."""
+    answers = ["ids", "id", "2", "integer 0 x", "integer 0 120", "labels surgery, eye", "", "later", "text", "drop"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(answers) + "\n"))
+    told = dpgm_command("init", records, "--ask", "--epsilon", "3", "--delta", "1e-6", "-o", "run")
+    assert told[0] == 0, told[2]
+    assert "there is no column 'ids'; did you mean 'id'?" in told[2] and "'text' is no answer" in told[2]
+    domain = (records.parent / "run" / "domain.toml").read_text()
+    assert '[attributes.age]\ntype = "integer"\nmin = 0\nmax = 120' in domain and "[attributes.note]" not in domain
+    assert 'labels = ["surgery", "eye"]' in domain and "[attributes.cost]\nprivate = true" in domain
+    assert "[attributes.admitted]\ntodo = " in domain
+    assert 'person = "id"\nrows_per_person = 2' in (records.parent / "run" / "spec.toml").read_text()
