@@ -14,6 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from dpgm_core.domain.values import EXACT_WHOLE
+
 __all__ = ["EDGE", "SHAPES", "SURE", "has_labels", "shape_of", "table_of"]
 
 #: Standard deviations of noise: above these a shape certainly occurs, or does if a neighbour certainly does.
@@ -215,9 +217,10 @@ def _of_numbers(
     axis = _axis(0 if whole else _LEAST)
     edge = {shape: count for shape, count in edge.items() if shape.rsplit(" ", 1)[1] in axis}
     table: dict[str, Any] = {"type": "integer" if whole else "number"}
-    table |= {"bins": _edges(_around(sure, edge, axis), keep, whole), "cap": True}
+    edges = _edges(_around(sure, edge, axis), keep, whole)
+    table |= {"bins": edges, "cap": True}
     decimals = max(int(shape[7]) if shape.startswith("number") else 0 for shape in sure)
-    if not whole and decimals < _DECIMALS:
+    if not whole and decimals < _DECIMALS and max(map(abs, edges)) * 10**decimals < EXACT_WHOLE:
         table["decimals"] = decimals
     return table | ({"decimal": ","} if sign == "," and not whole else {})
 
