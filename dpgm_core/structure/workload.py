@@ -22,7 +22,7 @@ from dpgm_core.structure.graphs import Clique
 __all__ = ["Workload"]
 
 #: Limit of the time that selection takes. All pairs of 256 attributes are 32,896.
-MAX_CANDIDATES = 100_000
+MAX_CANDIDATES = 40_000
 #: Largest number of candidates for which the default workload is of three attributes.
 MAX_TRIPLES = 20_000
 #: Default of the largest table that may be measured, cells.
