@@ -22,7 +22,8 @@ __all__ = ["EDGE", "SHAPES", "SURE", "has_labels", "shape_of", "table_of"]
 SURE, EDGE = 5.0, 3.0
 
 _INTEGER = re.compile(rb"[+-]?(?:0|[1-9][0-9]{0,14})")
-_NUMBER = re.compile(rb"([+-]?(?:0|[1-9][0-9]{0,14})?)([.,])([0-9]{1,15})(?:[eE]([+-]?[0-9]{1,2}))?")
+_NUMBER = re.compile(rb"([+-]?(?:0|[1-9][0-9]{0,14})?)([.,])([0-9]{1,40})(?:[eE]([+-]?[0-9]{1,3}))?")
+_POWER = re.compile(rb"[+-]?[1-9][eE][+-]?[0-9]{1,3}")
 _CLOCK = rb"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.,][0-9]+)?)?"
 _TIME = re.compile(_CLOCK)
 _MOMENT = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})([T ]" + _CLOCK + rb" ?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?")
@@ -59,6 +60,8 @@ def shape_of(raw: bytes) -> str:
         decimals = _DECIMALS if exponent else min(len(fraction), _DECIMALS)
         value = float(b"%s.%se%s" % (whole, fraction, exponent or b"0"))
         return f"number{sign.decode()}{decimals} {_place(value, _LEAST)}"
+    if _POWER.fullmatch(raw):
+        return f"number.{_DECIMALS} {_place(float(raw), _LEAST)}"
     match = _MOMENT.fullmatch(raw)
     if match is not None:
         year, month, day = (int(part) for part in match.groups()[:3])
@@ -81,7 +84,7 @@ def shape_of(raw: bytes) -> str:
 
 def _place(value: float, least: int) -> str:
     """Return the power of two at or below the size of a number, with a minus before it for a negative one."""
-    power = math.frexp(abs(value))[1] - 1
+    power = math.frexp(abs(value))[1] - 1 if math.isfinite(value) else _MOST
     if value == 0 or power < least:
         return "zero"
     return f"{'-' if value < 0 else ''}2^{min(_MOST, power)}"
