@@ -132,10 +132,7 @@ def split_budget(needs: Mapping[Clique, float], tables: Sequence[Clique], sizes:
 
 
 def split_pure_budget(
-    needs: Mapping[Clique, float],
-    besides: Mapping[Clique, float],
-    tables: Sequence[Clique],
-    sizes: Mapping[str, int],
+    needs: Mapping[Clique, float], besides: Mapping[Clique, float], tables: Sequence[Clique], sizes: Mapping[str, int]
 ) -> FloatArray:
     """Return shares of a pure budget for which F is low, (tables,); they sum to 1, and most of them are 0.
 

@@ -387,11 +387,7 @@ def select_structure(
 
 
 def _open_session(
-    selector: Selector,
-    curator: LiveCurator,
-    workload: Workload,
-    planned: PlannedSession,
-    mechanism: Mechanism | None,
+    selector: Selector, curator: LiveCurator, workload: Workload, planned: PlannedSession, mechanism: Mechanism | None
 ) -> AbstractContextManager[Session]:
     """Return the session; an error once it is paid for, as private bins are found, becomes LearningFailed."""
     before = curator.remaining

@@ -268,10 +268,7 @@ def effect_norms(values: FloatArray, sets: Iterable[Axes]) -> dict[Axes, FloatAr
 
 
 def combine_tables(
-    attributes: Clique,
-    shape: Sequence[int],
-    tables: Iterable[Measured],
-    total: tuple[float, float],
+    attributes: Clique, shape: Sequence[int], tables: Iterable[Measured], total: tuple[float, float]
 ) -> Effects:
     """Return the effects on the table of `attributes` that independent noisy tables tell.
 

@@ -49,15 +49,7 @@ from dpgm_core.privacy.measurement import Measurement, check_structure, measure
 from dpgm_core.privacy.mechanism import Mechanism
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms, flaws
-from dpgm_core.sources.contract import (
-    AnySource,
-    FileSource,
-    KeyedSource,
-    NamedColumns,
-    Reading,
-    ReducingSource,
-    Source,
-)
+from dpgm_core.sources.contract import AnySource, FileSource, KeyedSource, NamedColumns, Reading, ReducingSource, Source
 from dpgm_core.sources.reading import locate
 from dpgm_core.sources.related import RelatedSource
 from dpgm_core.structure.dag import Dag

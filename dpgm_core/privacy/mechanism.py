@@ -26,13 +26,7 @@ from dpgm_core.privacy.gaussian import Part, analytic_delta, discrete_delta, gau
 from dpgm_core.privacy.gdp import MOVED_CELLS
 from dpgm_core.privacy.joint_gaussian import normal_parts_delta, together_delta
 from dpgm_core.privacy.sensitivity import Sensitivity
-from dpgm_core.privacy.tabulated import (
-    LAST_DIGITS,
-    TabulatedNoise,
-    tabulated_cost,
-    tabulated_delta,
-    tabulated_variance,
-)
+from dpgm_core.privacy.tabulated import LAST_DIGITS, TabulatedNoise, tabulated_cost, tabulated_delta, tabulated_variance
 
 __all__ = [
     "Calibration",

@@ -172,12 +172,7 @@ class SessionSpending:
         return tuple(self._free)
 
     def pay(
-        self,
-        cost: Budget,
-        *,
-        noise: Sequence[Calibration] = (),
-        choices: int = 0,
-        reserved: Fraction = Fraction(0),
+        self, cost: Budget, *, noise: Sequence[Calibration] = (), choices: int = 0, reserved: Fraction = Fraction(0)
     ) -> None:
         """Pay for a step of this zCDP cost: its noise, or so many choices, or else a descent.
 

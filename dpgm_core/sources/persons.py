@@ -19,17 +19,7 @@ from dpgm_core.sources.contract import KeyedSource
 from dpgm_core.sources.encoding import key_texts
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, checked_batch, shielded
 
-__all__ = [
-    "PersonSource",
-    "Words",
-    "checked_keys",
-    "digests",
-    "layout_of",
-    "mixed",
-    "packed",
-    "part_of",
-    "unpacked",
-]
+__all__ = ["PersonSource", "Words", "checked_keys", "digests", "layout_of", "mixed", "packed", "part_of", "unpacked"]
 
 # Hashes of the person's key and of the row's codes choose the rows: each of a person's rows that differ is as likely
 # to count as any other, and the choice is a function of the person's own rows. The smallest rows, say, would be the
