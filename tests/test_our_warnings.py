@@ -115,24 +115,11 @@ def test_ci_runs_both():
     assert "DPGM_CONFORMANCE_PROFILE" in unset
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"kind": "noise"},
-        {"name": "A"},
-        {"name": 3},
-        {"target": "x.y"},
-        {"target": "x:y.z"},
-        {"summary": "a\nb"},
-        {"records": "x.y"},
-        {"takes": "x:Y"},
-        {"takes": ("x.Y",)},
-        {"takes": (3,)},
-        {"takes": ["x:Y"]},
-        {"kind": "learner", "takes": ("x:Y",)},
-        {"kind": "learner", "records": "x:y"},
-    ],
-)
+@pytest.mark.parametrize("wrong", [
+    {"kind": "noise"}, {"name": "A"}, {"name": 3}, {"target": "x.y"}, {"target": "x:y.z"}, {"summary": "a\nb"},
+    {"records": "x.y"}, {"takes": "x:Y"}, {"takes": ("x.Y",)}, {"takes": (3,)}, {"takes": ["x:Y"]},
+    {"kind": "learner", "takes": ("x:Y",)}, {"kind": "learner", "records": "x:y"},
+])  # fmt: skip
 def test_declarations_are_checked(wrong):
     """A component's kind, kebab-case name, target and one-line summary."""
     good = {"kind": "source", "name": "mine", "target": "a.b:C", "summary": "s"}

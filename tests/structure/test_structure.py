@@ -265,21 +265,13 @@ def test_random_graphs_repeat_and_connect():
         ready_made.erdos_renyi(NODES[:2], 0, 1)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: ready_made.chain(NODES, 0),
-        lambda: ready_made.chain(NODES, True),
-        lambda: ready_made.tree(NODES, 0),
-        lambda: ready_made.complete(NODES, 8),
-        lambda: ready_made.complete([f"x{i}" for i in range(100)], 10),
-        lambda: ready_made.grid(NODES, 2, 3),
-        lambda: ready_made.erdos_renyi(NODES, float("nan"), 1),
-        lambda: ready_made.erdos_renyi(NODES, 1.5, 1),
-        lambda: ready_made.erdos_renyi(NODES, 0.5, -1),
-        lambda: ready_made.erdos_renyi(NODES, 0.5, 1, connected="no"),
-    ],
-)
+@pytest.mark.parametrize("call", [
+    lambda: ready_made.chain(NODES, 0), lambda: ready_made.chain(NODES, True), lambda: ready_made.tree(NODES, 0),
+    lambda: ready_made.complete(NODES, 8), lambda: ready_made.complete([f"x{i}" for i in range(100)], 10),
+    lambda: ready_made.grid(NODES, 2, 3), lambda: ready_made.erdos_renyi(NODES, float("nan"), 1),
+    lambda: ready_made.erdos_renyi(NODES, 1.5, 1), lambda: ready_made.erdos_renyi(NODES, 0.5, -1),
+    lambda: ready_made.erdos_renyi(NODES, 0.5, 1, connected="no"),
+])  # fmt: skip
 def test_senseless_arguments_are_refused(call):
     """StructureError, never a foreign exception or a graph of a million million cliques."""
     with pytest.raises(StructureError):

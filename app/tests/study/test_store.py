@@ -103,18 +103,10 @@ def test_a_killed_study_goes_on(study, done, timeless, tmp_path):
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize(
-    "edited",
-    [
-        *({"kl": value} for value in ("<img>", [1], float("nan"))),
-        {"seconds": -1.0},
-        {"tv_pairs": 1e300},
-        {"learner": {}},
-        {"run": True},
-        {"key": ["x"]},
-        {"error": {}, "message": 3},
-    ],
-)
+@pytest.mark.parametrize("edited", [
+    *({"kl": value} for value in ("<img>", [1], float("nan"))), {"seconds": -1.0}, {"tv_pairs": 1e300},
+    {"learner": {}}, {"run": True}, {"key": ["x"]}, {"error": {}, "message": 3},
+])  # fmt: skip
 def test_lines_that_no_run_wrote_are_made_again(one, tmp_path, edited):
     """Whoever edits the file gets the study again, and no fault."""
     file = tmp_path / "s" / "runs.jsonl"

@@ -407,21 +407,11 @@ def test_one_clique_and_one_label():
     assert refit(empty.release).values.tolist() == [0.0]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"widening": -0.1},
-        {"widening": True},
-        {"rounds": 0},
-        {"curvature": "none"},
-        {"tolerance": float("inf")},
-        {"tolerance": -1.0},
-        {"scales": []},
-        {"scales": [1.0, 0.0]},
-        {"scales": [1.0, float("inf")]},
-        {"scales": "1, 1"},
-    ],
-)
+@pytest.mark.parametrize("options", [
+    {"widening": -0.1}, {"widening": True}, {"rounds": 0}, {"curvature": "none"}, {"tolerance": float("inf")},
+    {"tolerance": -1.0}, {"scales": []}, {"scales": [1.0, 0.0]}, {"scales": [1.0, float("inf")]},
+    {"scales": "1, 1"},
+])  # fmt: skip
 def test_refuses_senseless_options(options):
     """Each option says what it must be."""
     with pytest.raises(OptionError, match=next(iter(options))):

@@ -134,27 +134,13 @@ def test_unsafe_noise_says_so():
     assert "floating-point" in of_width(1, exact=False).unsafe and of_width(1).unsafe is None
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"cost": Budget.zcdp("0.004")},
-        {"cost": Budget.zcdp("0.006")},
-        {"cost": Budget.pure(1)},
-        {"cost": Budget.approx("0.1", "1e-3")},
-        {"cost": Budget.zero("zcdp")},
-        {"cost": 1},
-        {"sigma_squared": 100.0},
-        {"sigma_squared": Fraction(50)},
-        {"sigma_squared": Fraction(0)},
-        {"sigma_squared": Fraction(-100)},
-        {"sigma_squared": Fraction(100 * 2**40 + 1, 2**40)},
-        {"sensitivity": units(2)},
-        {"sensitivity": units(0)},
-        {"sensitivity": 1},
-        {"exact": 1},
-        {"exact": None},
-    ],
-)
+@pytest.mark.parametrize("fields", [
+    {"cost": Budget.zcdp("0.004")}, {"cost": Budget.zcdp("0.006")}, {"cost": Budget.pure(1)},
+    {"cost": Budget.approx("0.1", "1e-3")}, {"cost": Budget.zero("zcdp")}, {"cost": 1}, {"sigma_squared": 100.0},
+    {"sigma_squared": Fraction(50)}, {"sigma_squared": Fraction(0)}, {"sigma_squared": Fraction(-100)},
+    {"sigma_squared": Fraction(100 * 2**40 + 1, 2**40)}, {"sensitivity": units(2)}, {"sensitivity": units(0)},
+    {"sensitivity": 1}, {"exact": 1}, {"exact": None},
+])  # fmt: skip
 def test_a_noise_from_a_file_cannot_claim_less_than_it_cost(fields):
     """The fields must fit each other, or BudgetError: half the noise, a forgotten root, another cost."""
     good = {"sigma_squared": Fraction(100), "cost": Budget.zcdp("0.005"), "sensitivity": units(1), "exact": True}

@@ -144,25 +144,12 @@ def test_unsafe_noise_says_so():
     assert pure(allow_unsafe=True).unsafe is None and pure().unsafe is None
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"cost": Budget.pure("0.04")},
-        {"cost": Budget.approx("1/24", "1e-6")},
-        {"cost": 1},
-        {"scale": 24.0},
-        {"scale": Fraction(0)},
-        {"scale": Fraction(-24)},
-        {"scale": Fraction(2**31 + 1)},
-        {"scale": Fraction(24, LIMIT + 1)},
-        {"l1": 0},
-        {"l1": 2},
-        {"l1": 1.0},
-        {"l1": True},
-        {"exact": 1},
-        {"exact": None},
-    ],
-)
+@pytest.mark.parametrize("fields", [
+    {"cost": Budget.pure("0.04")}, {"cost": Budget.approx("1/24", "1e-6")}, {"cost": 1}, {"scale": 24.0},
+    {"scale": Fraction(0)}, {"scale": Fraction(-24)}, {"scale": Fraction(2**31 + 1)},
+    {"scale": Fraction(24, LIMIT + 1)}, {"l1": 0}, {"l1": 2}, {"l1": 1.0}, {"l1": True}, {"exact": 1},
+    {"exact": None},
+])  # fmt: skip
 def test_a_noise_from_a_file_cannot_claim_less_than_it_cost(fields):
     """The fields must fit each other exactly, or BudgetError."""
     good = {"scale": Fraction(24), "cost": Budget.pure("1/24"), "l1": 1, "exact": True}

@@ -141,22 +141,11 @@ def test_bad_requests_are_refused(lab):
             engine.infer(Tables.zeros(structure), total=total)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"damping": 1.0},
-        {"damping": -0.1},
-        {"damping": math.nan},
-        {"damping": True},
-        {"tolerance": -1e-9},
-        {"tolerance": math.inf},
-        {"max_iterations": 0},
-        {"max_iterations": 2.5},
-        {"schedule": "random"},
-        {"require_convergence": 1},
-        {"max_bytes": True},
-    ],
-)
+@pytest.mark.parametrize("options", [
+    {"damping": 1.0}, {"damping": -0.1}, {"damping": math.nan}, {"damping": True}, {"tolerance": -1e-9},
+    {"tolerance": math.inf}, {"max_iterations": 0}, {"max_iterations": 2.5}, {"schedule": "random"},
+    {"require_convergence": 1}, {"max_bytes": True},
+])  # fmt: skip
 def test_options_out_of_range_are_refused(options):
     """The message names the option and what it must be."""
     with pytest.raises(OptionError, match=f"{next(iter(options))} must be"):
