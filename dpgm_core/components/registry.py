@@ -538,9 +538,6 @@ def version_bounds(version: str) -> str:
     """Return a requirement on this core: up to the next release that may break contracts.
 
     That is the next MINOR version before 1.0, the next MAJOR version then.
-
-    >>> version_bounds("0.2.0"), version_bounds("1.4.2")
-    ('>=0.2.0,<0.3', '>=1.4.2,<2')
     """
     major, minor = _numbers(version)[:2]
     return f">={version},<{major + 1 if major else f'0.{minor + 1}'}"
@@ -551,11 +548,6 @@ def unmet_requirement(requirements: Iterable[str], name: str, version: str) -> s
 
     Versions compare by their release numbers (PEP 440 without pre-releases and epochs). What cannot be read so, or
     depends on a condition, is taken as met: pip checked it at installation, this only explains what came after.
-
-    >>> unmet_requirement(["numpy>=1.26", "dpgm_core>=0.9,<2"], "dpgm-core", "0.1.0")
-    'dpgm_core>=0.9,<2'
-    >>> unmet_requirement(["dpgm-core~=0.1.0"], "dpgm-core", "0.1.7") is None
-    True
     """
     for text in requirements:
         match = _REQUIREMENT.fullmatch(text)

@@ -272,11 +272,7 @@ class LabelsPlan:
 
 
 def open_columns(domain: Domain) -> tuple[Attribute, ...]:
-    """Return the attributes whose labels are still to be found.
-
-    >>> open_columns(Domain.from_sizes({"a": 2}))
-    ()
-    """
+    """Return the attributes whose labels are still to be found."""
     return tuple(one for one in domain.attributes if isinstance(one.private, PrivateLabels))
 
 
@@ -296,9 +292,6 @@ def plan_labels(domain: Domain, budget: Budget, terms: Terms) -> tuple[LabelsPla
     """Return the labels that a run with this budget finds, each column for its own share; () where no column is open.
 
     Raises BudgetError, OptionError and DomainError for what cannot work, whatever the records are.
-
-    >>> plan_labels(Domain.from_sizes({"a": 2}), Budget.pure(1), Terms(neighbours="add-remove"))
-    ()
     """
     columns = open_columns(domain)
     if not columns:

@@ -37,12 +37,6 @@ class PersonSource:
     memory.
 
     source: a KeyedSource, such as those of dpgm. person: the key's column. rows_per_person: r, at least 1.
-
-    >>> from dpgm_core.sources.codes import CodesSource
-    >>> rows = {"id": np.array([7, 8, 7, 7]), "a": np.array([2, 0, 1, 2])}
-    >>> source = PersonSource(source=CodesSource(data=rows), person="id", rows_per_person=2)
-    >>> sorted(next(source.batches(Domain.from_sizes({"a": 3}), ["a"]))[0].tolist())
-    [0, 2, 2]
     """
 
     source: KeyedSource = field(metadata={"help": "where the rows are read"})
@@ -193,20 +187,12 @@ _MAX_WORDS = 16
 
 
 def digests(texts: Sequence[bytes]) -> Words:
-    """Return the first 8 bytes of the SHA-256 of each text, little-endian.
-
-    >>> hex(digests([b"abc"])[0])
-    '0xeacf018fbf1678ba'
-    """
+    """Return the first 8 bytes of the SHA-256 of each text, little-endian."""
     return np.frombuffer(b"".join(hashlib.sha256(text).digest()[:8] for text in texts), np.dtype("<u8"))
 
 
 def mixed(words: Words) -> Words:
-    """Return each word through the finaliser of splitmix64 (Steele, Lea and Flood 2014), one to one.
-
-    >>> hex(mixed(np.array([1], np.uint64))[0])
-    '0x5692161d100b05e5'
-    """
+    """Return each word through the finaliser of splitmix64 (Steele, Lea and Flood 2014), one to one."""
     state = words.astype(np.uint64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         state ^= state >> np.uint64(shift)
@@ -218,9 +204,6 @@ def part_of(lengths: IntArray, letters: Array, parts: int) -> IntArray:
     """Return the part of each text, 0 ... parts - 1: the same wherever it is computed, and about as many in each.
 
     lengths: of the texts, (rows,). letters: of all texts, uint8. parts: up to 2^16.
-
-    >>> part_of(np.array([1, 0, 1]), np.frombuffer(b"xx", np.uint8), 10).tolist()
-    [1, 0, 1]
     """
     ends = np.cumsum(lengths)
     padded = np.concatenate([np.zeros(8, np.uint8), letters])
