@@ -346,17 +346,6 @@ def test_wrong_requests_read_and_charge_nothing(tmp_path, change, error, words):
     assert (tmp_path / "FILE").read_text() == "paid"
 
 
-def test_a_ledger_with_other_terms_or_too_little_refuses(tmp_path):
-    """Another relation is refused at once, too much with nothing read."""
-    ledger = opened(tmp_path, "0.5")
-    log = []
-    for neighbours, error in (("replace-one", BudgetError), ("add-remove", Overspent)):
-        with pytest.raises(error):
-            dpgm.release(Source(log), STRUCTURE, Budget.pure(1), neighbours=neighbours, ledger=ledger)
-    assert log == []
-    assert ledger.history() == ()
-
-
 def curator(source=CODES, structure=STRUCTURE, **settings):
     """A curator over CODES with epsilon = 1."""
     return live_curator(source, structure, **settings)

@@ -1,7 +1,4 @@
-"""Every learner x mechanism x kind of budget x way of taking it: it works and costs what was asked, or is refused.
-
-One release is `test_mechanisms_and_budgets.py`; here come the many rounds of `psgd` and subsampled releases.
-"""
+"""Every learner x mechanism x kind of budget x way of taking it: it works and costs what was asked, or is refused."""
 
 import itertools
 import json
