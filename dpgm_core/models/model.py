@@ -733,16 +733,10 @@ class Model(Learned):
         self, distribution: Distribution, replicates: Array | None, provenance: Mapping[str, Any] | None = None
     ) -> Model:
         """The same model with this distribution over its structure; engines that it has made come with it."""
-        model = Model(
-            self.structure,
-            distribution.potentials,
-            releases=self.releases,
-            conversion_delta=self.conversion_delta,
-            provenance=self.provenance if provenance is None else provenance,
-            inference=distribution.inference,
-            replicates=replicates,
-            latent=self.latent,
-        )
+        facts = {"releases": self.releases, "conversion_delta": self.conversion_delta, "latent": self.latent}
+        made_of: dict[str, Any] = {"inference": distribution.inference, "replicates": replicates, **facts}
+        provenance = self.provenance if provenance is None else provenance
+        model = Model(self.structure, distribution.potentials, provenance=provenance, **made_of)
         model._unmeasured_as = self._unmeasured_as
         model._answer_from(distribution, self._merged_codes)  # a replicate's are its own
         return model

@@ -281,6 +281,12 @@ class Run:
             return self
         return evolve(self, budget=charged_budget(self.ledger, self.budget, lambda mu: evolve(self, budget=mu).check()))
 
+    @property
+    def _asked(self) -> dict[str, Any]:
+        """What a curator and a search for labels are asked alike."""
+        asked = {"terms": self.terms, "budget": self.budget, "ledger": self.ledger}
+        return {**asked, "randomness": self.randomness, "progress": self.progress}
+
     def _records(self) -> AnySource:
         """The source; raises DataError where there is none."""
         return as_source(None) if self.source is None else self.source
@@ -335,17 +341,8 @@ class Run:
         source = self._records()
         if not self.domain.undetermined and self.labels_from is None:
             return rest(self.charged, None)
-        search = LabelSearch(
-            source=source,
-            domain=self.domain,
-            budget=self.budget,
-            terms=self.terms,
-            randomness=self.randomness,
-            ledger=self.ledger,
-            save_release=self.save_release,
-            labels_from=self.labels_from,
-            progress=self.progress,
-        )
+        saved, known = self.save_release, self.labels_from
+        search = LabelSearch(source=source, domain=self.domain, save_release=saved, labels_from=known, **self._asked)
         labels = search.find(check)
         with labels.attach_labels_to_errors():
             return rest(self._over(labels), labels.discovery)
@@ -359,9 +356,8 @@ class Run:
         except DpgmError as error:
             if not curator.released:
                 raise
-            raise LearningFailed(
-                f"the release is paid for but not saved: {error}", releases=curator.released
-            ) from error
+            said = f"the release is paid for but not saved: {error}"
+            raise LearningFailed(said, releases=curator.released) from error
         return curator.released[-1]
 
     def _learn(self, discovery: Discovery | None) -> Fit:
@@ -398,26 +394,14 @@ class Run:
     ) -> LiveCurator:
         """The access to the records; whatever can be refused without them was refused."""
         self.progress("checking", 1, 1)
-        return LiveCurator(
-            self._records(),
-            structure,
-            mechanism,
-            terms=self.terms,
-            budget=self.budget,
-            randomness=self.randomness,
-            ledger=self.ledger,
-            save_to=self.save_release,
-            split=split,
-            progress=self.progress,
-            discovery=discovery,
-        )
+        more = self._asked | {"save_to": self.save_release, "discovery": discovery}
+        return LiveCurator(self._records(), structure, mechanism, split=split, **more)
 
     def _session_curator(self, workload: Workload, discovery: Discovery | None = None) -> LiveCurator:
         """The same for a session: no structure is known yet, so each attribute is a clique of its own."""
         structure = Structure(workload.domain, [(name,) for name in workload.attributes])
-        return self._curator(
-            structure, session_mechanism(session_budget(self.budget), self.mechanism), Split(), discovery
-        )
+        mechanism = session_mechanism(session_budget(self.budget), self.mechanism)
+        return self._curator(structure, mechanism, Split(), discovery)
 
     def _dry_run(self) -> None:
         source, learner = self._records(), self.learner
@@ -770,7 +754,7 @@ def learn(
         )
     delta = None if conversion_delta is None else amount("conversion_delta", conversion_delta)
     curator = ReplayCurator(releases, structure, conversion_delta=delta)
-    chosen, engine = _as_learner(learner), _as_inference(inference)
+    chosen: Learner = make("learner", learner)
+    engine = _as_inference(inference)
     check_domain(curator.structure.domain, engine)
-    assert chosen is not None
     return with_goodness_of_fit(run_learner(chosen, curator, engine, randomness=randomness, progress=progress), engine)

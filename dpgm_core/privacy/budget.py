@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, Literal, TypeAlias, get_args
 
 from attrs import field, frozen
@@ -220,12 +220,10 @@ class Budget:
         >>> print(Budget.sum([Budget.pure("0.1"), Budget.pure("0.9")]))
         epsilon = 1
         """
-        total: Budget | None = None
-        for cost in costs:
-            total = cost if total is None else total + cost
-        if total is None:
+        several = list(costs)
+        if not several:
             raise BudgetError("no budget was spent, so there is no kind to sum it in")
-        return total
+        return reduce(operator.add, several)
 
     @property
     def is_zero(self) -> bool:
