@@ -114,7 +114,12 @@ def _settings(table: Mapping[str, Any]) -> str:
 
 
 def comment(text: str) -> str:
-    """A text of any length as comment lines; what a terminal would obey is spelled out."""
+    """A text of any length as comment lines; what a terminal would obey is spelled out.
+
+    >>> print(comment("one\\nand two"))
+    # one
+    # and two
+    """
     lines = [line for part in text.strip().split("\n") for line in textwrap.wrap(printable(part), _WIDTH) or [""]]
     return "\n".join(f"# {line}".rstrip() for line in lines)
 

@@ -72,7 +72,12 @@ class DominatingPair:
 
 
 def response_pair(cells: int, epsilon: float) -> DominatingPair:
-    """`cells` independent randomised responses of `epsilon` each; outcomes are the numbers of truthful ones."""
+    """`cells` independent randomised responses of `epsilon` each; outcomes are the numbers of truthful ones.
+
+    >>> pair = response_pair(2, 1.0)
+    >>> np.allclose(pair.log_p - pair.log_q, [-2, 0, 2])
+    True
+    """
     right = np.arange(cells + 1, dtype=np.float64)
     log_choose = gammaln(cells + 1) - gammaln(right + 1) - gammaln(cells - right + 1)
     log_true, log_false = -math.log1p(math.exp(-epsilon)), -epsilon - math.log1p(math.exp(-epsilon))

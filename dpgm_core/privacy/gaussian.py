@@ -117,6 +117,10 @@ def smoothed_delta(parts: Mapping[Part, int], epsilon: Fraction) -> float:
     """A delta(epsilon) of discrete Gaussian noises together, over every whole-numbered shift; 1 where it cannot tell.
 
     parts: and how often each; at least one. Above the exact one by what a record**2 or two less of sigma^2 make.
+
+    >>> pair, epsilon = Sensitivity(l0=2, l1=4, l2_squared=8, linf=2), Fraction(1, 5)
+    >>> smoothed_delta({(Fraction(5000), pair): 1}, epsilon) / analytic_delta(Fraction(5000), pair, epsilon)
+    1.00...
     """
     delta = 1.0
     for price in _EPSILON_COSTS:

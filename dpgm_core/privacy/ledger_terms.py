@@ -348,7 +348,11 @@ def _max_charges(whole: Budget, other: Budget | None) -> int:
 
 
 def part_text(budget: Budget, *, up: bool) -> str:
-    """Return a budget as text, its amounts in six digits, rounded up or down."""
+    """Return a budget as text, its amounts in six digits, rounded up or down.
+
+    >>> part_text(Budget.approx("1.00000001", "1e-6"), up=True), part_text(Budget.pure("2/3"), up=False)
+    ('(epsilon, delta) = (1.00001, 1e-06)', 'epsilon = 0.666666')
+    """
     context = decimal.Context(prec=6, rounding=decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR)
 
     def short(part: Fraction) -> Fraction:

@@ -417,7 +417,11 @@ def otherwise(path: Place, own: Dialect, fitting: Dialect) -> str:
 
 
 def unpadded(block: bytes, dialect: Dialect) -> bytes:
-    """Lines without the blanks at the start of their fields. What stands in quotes keeps its own."""
+    """Lines without the blanks at the start of their fields. What stands in quotes keeps its own.
+
+    >>> unpadded(b'a,  b, " c, d"\\n', Dialect(quoting=True))
+    b'a,b," c, d"\\n'
+    """
     sign = dialect.delimiter.encode()
     if dialect.quoting and b'"' in block:
         return _quoted_padding(sign).sub(rb"\1", block)

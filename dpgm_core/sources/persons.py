@@ -192,7 +192,11 @@ def digests(texts: Sequence[bytes]) -> Words:
 
 
 def mixed(words: Words) -> Words:
-    """Return each word through the finaliser of splitmix64 (Steele, Lea and Flood 2014), one to one."""
+    """Return each word through the finaliser of splitmix64 (Steele, Lea and Flood 2014), one to one.
+
+    >>> hex(mixed(np.array([1], np.uint64))[0])
+    '0x5692161d100b05e5'
+    """
     state = words.astype(np.uint64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         state ^= state >> np.uint64(shift)
