@@ -269,7 +269,11 @@ def cover(cliques: Sequence[Clique], sizes: Mapping[str, int], cells: int) -> li
 
 
 def blocks(cliques: Sequence[Clique], sizes: Mapping[str, int], cells: int) -> list[tuple[str, ...]]:
-    """The attributes in disjoint blocks, each of which fits with all of the cliques' parts that are inside it."""
+    """The attributes in disjoint blocks, each of which fits with all of the cliques' parts that are inside it.
+
+    >>> blocks([("a", "b"), ("b", "c"), ("c", "a")], dict.fromkeys("abc", 2), 4)
+    [('a', 'b'), ('c',)]
+    """
     left = list(sizes)
     parts = []
     while left:

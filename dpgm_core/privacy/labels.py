@@ -272,7 +272,11 @@ class LabelsPlan:
 
 
 def open_columns(domain: Domain) -> tuple[Attribute, ...]:
-    """Return the attributes whose labels are still to be found."""
+    """Return the attributes whose labels are still to be found.
+
+    >>> open_columns(Domain.from_sizes({"a": 2}))
+    ()
+    """
     return tuple(one for one in domain.attributes if isinstance(one.private, PrivateLabels))
 
 

@@ -317,6 +317,9 @@ def choose_units(budget: Budget, picks: int, person: int) -> tuple[int, Fraction
 
     Units are finer than a record where choices are sharp. person: by how many records one person moves a score at most.
     Raises BudgetError like `temperature`.
+
+    >>> choose_units(Budget.pure(1), 1, 1)[0]
+    1024
     """
     grid = SCORE_GRID
     while grid > 1:

@@ -261,7 +261,11 @@ def _log_weights(distribution: NoiseDistribution) -> tuple[FloatArray, float, fl
 
 @lru_cache(maxsize=32)
 def tabulated_variance(distribution: NoiseDistribution) -> float:
-    """Return the variance of a distribution, records**2."""
+    """Return the variance of a distribution, records**2.
+
+    >>> tabulated_variance(NoiseDistribution(weights=(2, 1), tail=Fraction(1, 2)))
+    4.0
+    """
     weights, tail, last = np.array(distribution.weights, dtype=np.float64), distribution.tail, len(distribution.weights)
     total = math.exp(_log_weights(distribution)[2])
     short = float(1 - tail)

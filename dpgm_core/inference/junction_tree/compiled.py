@@ -57,7 +57,11 @@ _KINDS = {(1, 1, 1): layout.ELEMENTWISE, (1, 1, 0): layout.PRODUCTS, (1, 0, 1): 
 
 
 def loops_of(r: Letters, p: Letters, q: Letters, sizes: Sequence[int]) -> list[Loop]:
-    """The loops over all letters, those merged that lie side by side in each table."""
+    """The loops over all letters, those merged that lie side by side in each table.
+
+    >>> loops_of((0, 1, 2), (3, 1, 2), (0, 3), [2, 3, 4, 5])
+    [(2, 12, 0, 5), (12, 1, 1, 0), (5, 0, 12, 1)]
+    """
     of_r, of_p, of_q = _strides(r, sizes), _strides(p, sizes), _strides(q, sizes)
     loops: list[Loop] = []
     length, in_r, in_p, in_q = 0, 0, 0, 0  # of the last loop, none at first
@@ -82,7 +86,12 @@ def _strides(table: Letters, sizes: Sequence[int]) -> dict[int, int]:
 
 
 def arrange_loops(loops: Sequence[Loop]) -> Arrangement:
-    """The loops in the order in which they should run."""
+    """The loops in the order in which they should run.
+
+    >>> found = arrange_loops(loops_of((0, 1, 2), (3, 1, 2), (0, 3), [2, 3, 4, 5]))
+    >>> found.inner, found.outer, found.swap
+    (((2, 12, 5, 0), (5, 0, 1, 12), (12, 1, 0, 1)), (), True)
+    """
     kind, best = _innermost(loops)
     rest = [loop for loop in loops if loop is not best]
     swap = kind == layout.PRODUCTS and best[3] == 0  # the run must be q's

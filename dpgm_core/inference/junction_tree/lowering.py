@@ -56,7 +56,11 @@ def is_run(letters: Letters, run: Letters) -> bool:
 
 
 def cut_into_runs(order: Letters, tables: Sequence[Letters]) -> list[Letters]:
-    """Cut `order` into the longest runs whose letters every table has side by side, or not at all."""
+    """Cut `order` into the longest runs whose letters every table has side by side, or not at all.
+
+    >>> cut_into_runs((0, 1, 2), [(0, 1, 2), (2, 0, 1)])
+    [(0, 1), (2,)]
+    """
     runs: list[Letters] = []
     for letter in order:
         if runs and all(
@@ -74,6 +78,9 @@ def first_fit(uses: Mapping[int, tuple[int, int, int]]) -> tuple[dict[int, int],
     """Return where each buffer starts, so that none overlaps another that is live at the same time, and the memory.
 
     uses: buffer -> (first use, last use, cells). Starts are multiples of a cache line.
+
+    >>> first_fit({0: (0, 1, 8), 1: (1, 3, 8), 2: (2, 3, 5)})
+    ({0: 0, 1: 8, 2: 0}, 16)
     """
     starts: dict[int, int] = {}
     live: list[tuple[int, int, int]] = []  # a heap of (last use, start, end)
