@@ -538,6 +538,9 @@ def version_bounds(version: str) -> str:
     """Return a requirement on this core: up to the next release that may break contracts.
 
     That is the next MINOR version before 1.0, the next MAJOR version then.
+
+    >>> version_bounds("0.2.0"), version_bounds("1.4.2")
+    ('>=0.2.0,<0.3', '>=1.4.2,<2')
     """
     major, minor = _numbers(version)[:2]
     return f">={version},<{major + 1 if major else f'0.{minor + 1}'}"
