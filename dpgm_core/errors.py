@@ -53,9 +53,6 @@ def printable(text: object) -> str:
     That is control characters and escapes, line breaks, marks that reverse or hide text, blanks that are not the
     blank, and halves of characters. All else stays, so what was spelled out once does not change again. Letters that
     only look alike are not distinguished.
-
-    >>> print(printable("old\\nprivate: yes\\x1b[2J \\u202e ü"))
-    old\\nprivate: yes\\x1b[2J \\u202e ü
     """
     shown = str(text)
     if shown.isprintable():
@@ -258,13 +255,7 @@ class IncompatiblePlugin(PluginError):
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """Return ``"; did you mean 'x'?"`` for the nearest known word, or else a list of the known words.
-
-    >>> did_you_mean("labels", ["label", "size"])
-    "; did you mean 'label'?"
-    >>> did_you_mean("zzz", ["label", "size"])
-    '; known: label, size'
-    """
+    """Return ``"; did you mean 'x'?"`` for the nearest known word, or else a list of the known words."""
     known = list(known)
     near = difflib.get_close_matches(str(word), known, n=1, cutoff=0.6)
     if near:

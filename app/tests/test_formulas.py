@@ -78,19 +78,10 @@ def test_terms_and_attributes():
     assert read_formula("~ age + visits", DOMAIN).attributes == ("age", "visits")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "age + sex",
-        "sex*job",
-        "sex:job",
-        "0 + sex:job",
-        "0 + job + age:job",
-        "age:sex + job",
-        "sex*job*visits",
-        "0 + age*job",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "age + sex", "sex*job", "sex:job", "0 + sex:job", "0 + job + age:job", "age:sex + job", "sex*job*visits",
+    "0 + age*job",
+])  # fmt: skip
 def test_designs_span_what_patsy_spans(text):
     """Columns may have another order, yet of each term there are as many; cells with a missing value are left out."""
     patsy, pandas = pytest.importorskip("patsy"), pytest.importorskip("pandas")

@@ -35,9 +35,6 @@ class OneThread(ContextDecorator):
     and after imports a millisecond.
 
     A process that is forked inside keeps the limit until as many have left there as were inside.
-
-    >>> with OneThread():
-    ...     pass
     """
 
     def __init__(self) -> None:

@@ -38,9 +38,6 @@ def amount(what: str, value: Amount, *, zero: bool = False) -> Fraction:
     """Return an exact positive amount from a number or decimal text; floats mean the decimal they print as.
 
     zero: whether 0 is allowed. Raises BudgetError for NaN, infinities, negatives, bools and other types.
-
-    >>> amount("epsilon", 0.1), amount("epsilon", "1/3")
-    (Fraction(1, 10), Fraction(1, 3))
     """
     expected = "0 or a positive number" if zero else "a positive number"
     exact: Fraction | None = None
@@ -65,11 +62,7 @@ def amount(what: str, value: Amount, *, zero: bool = False) -> Fraction:
 
 
 def decimal_text(value: Fraction, digits: int = 6) -> str:
-    """Return an exact amount as text: exact when a short decimal says it, else rounded to `digits` and marked by "~".
-
-    >>> decimal_text(Fraction(1, 10)), decimal_text(Fraction(1, 3)), decimal_text(Fraction(1, 10**6))
-    ('0.1', '~0.333333', '1e-06')
-    """
+    """Return an exact amount as text: exact where a short decimal says it, else rounded to `digits`, with "~"."""
     try:
         rounded = f"{float(value):.{digits}g}"
     except OverflowError:
@@ -89,11 +82,7 @@ def round_down(value: Fraction) -> Fraction:
 
 
 def sqrt_floor(value: Fraction) -> Fraction:
-    """Return a rational just below (or at) the square root: exact for squares, else within 2^-64 of it, relatively.
-
-    >>> sqrt_floor(Fraction(9, 4))
-    Fraction(3, 2)
-    """
+    """Return a rational just below (or at) the square root: exact for squares, else within 2^-64 of it, relatively."""
     top, bottom = value.numerator, value.denominator
     if math.isqrt(top) ** 2 == top and math.isqrt(bottom) ** 2 == bottom:
         return Fraction(math.isqrt(top), math.isqrt(bottom))

@@ -505,11 +505,7 @@ _NETWORKS = (".bif", ".uai")
 
 
 def hint_not_a_model(path: str | Path, expected: str) -> str | None:
-    """What is wrong with naming this file where a model or release is needed; None if its name does not show it.
-
-    >>> hint_not_a_model("x.csv", "model file")
-    'x.csv is a table of records by its name, and not a model file; a spec that names it makes one: dpgm fit SPEC'
-    """
+    """What is wrong with naming this file where a model or release is needed; None if its name does not show it."""
     quoted = shlex.quote(str(path))
     network = "dpgm export writes such files, and a spec can name the graph of one: [structure] bif = ..."
     return _hint(
@@ -523,11 +519,7 @@ def hint_not_a_model(path: str | Path, expected: str) -> str | None:
 
 
 def hint_not_a_spec(path: str | Path) -> str | None:
-    """What is wrong with naming this file where a spec is needed; None if its name does not show it.
-
-    >>> hint_not_a_spec("x.dpgm")
-    'x.dpgm is a model or release by its name, and not a spec; show a model with: dpgm query x.dpgm'
-    """
+    """What is wrong with naming this file where a spec is needed; None if its name does not show it."""
     quoted = shlex.quote(str(path))
     return _hint(
         path,

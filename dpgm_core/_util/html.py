@@ -39,9 +39,6 @@ def tag(name: str, /, *children: object, **attributes: object) -> Html:
 
     attributes: `class_` is class, other underlines are hyphens; True stands alone, None and False are left out. Names
     of elements and attributes are our own words, never a user's.
-
-    >>> tag("td", "a < b", class_="number", data_of="it's", hidden=False)
-    '<td class="number" data-of="it&#x27;s">a &lt; b</td>'
     """
     parts = [name]
     for key, value in attributes.items():
@@ -99,9 +96,6 @@ def card(kind: str, facts: Iterable[tuple[str, object]], *more: Html, flaws: Ite
 
     facts: a word and what is so named; left out where that is None or "". flaws: why what is shown is less private than
     it says, each a red stamp.
-
-    >>> card("Budget", [("epsilon", "1"), ("delta", None)], flaws=["NOT PRIVATE"]).count("<tr>")
-    1
     """
     stamps = [tag("p", tag("strong", flaw), role="note", style=_STAMP) for flaw in flaws]
     rows = [

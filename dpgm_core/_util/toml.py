@@ -25,9 +25,6 @@ _COMMA = re.compile(r"(?<![\w-])([\w-]++)[ \t]*+=[ \t]*+([0-9]++),([0-9]++)")
 def parse_toml(content: str | bytes) -> dict[str, Any]:
     """The tables of a TOML text, or of a file's bytes; ValueError for anything else, nested too deeply or beyond 64-bit
     integers included. A byte order mark, which some editors write, is left out.
-
-    >>> parse_toml("a = 1")
-    {'a': 1}
     """
     text = content if isinstance(content, str) else _decoded(content)
     if _LONG_KEY.search(text):

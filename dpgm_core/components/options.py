@@ -142,14 +142,7 @@ class OptionInfo:
 
 
 def describe(cls: type) -> list[OptionInfo]:
-    """Return every option of a component class: name, type, default, unit and help.
-
-    >>> @attrs.frozen(kw_only=True)
-    ... class Mine:
-    ...     rounds: int = option(3, help="how often")
-    >>> describe(Mine)[0].default
-    '3'
-    """
+    """Return every option of a component class: name, type, default, unit and help."""
     hints = _hints(cls)
     return [
         OptionInfo(
@@ -214,12 +207,6 @@ def with_options(component: T, options: Mapping[str, Any], *, what: str) -> T:
     """Return the same component with some options replaced, as plain values. Raises OptionError.
 
     A table for an option that is a component itself changes that component; its name is not looked at.
-
-    >>> @attrs.frozen(kw_only=True)
-    ... class Mine:
-    ...     scales: tuple[float, ...] = option((), help="how much")
-    >>> with_options(Mine(), {"scales": [1, 2]}, what="learner 'mine'")
-    Mine(scales=(1.0, 2.0))
     """
     cls: Any = type(component)
     if not attrs.has(cls):
@@ -247,14 +234,7 @@ def with_options(component: T, options: Mapping[str, Any], *, what: str) -> T:
 
 
 def known_options(cls: type, recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that a file has of a component, without those that others have replaced since.
-
-    >>> @attrs.frozen(kw_only=True)
-    ... class Mine:
-    ...     curvature: str = option("auto", help="which", replaces=("size",))
-    >>> known_options(Mine, {"size": 6000, "curvature": "dense"})
-    {'curvature': 'dense'}
-    """
+    """The options that a file has of a component, without those that others have replaced since."""
     replaced = {name for field in _fields(cls) for name in field.metadata.get("replaces", ())} if attrs.has(cls) else ()
     return {name: value for name, value in recorded.items() if name not in replaced}
 

@@ -551,11 +551,6 @@ def unmet_requirement(requirements: Iterable[str], name: str, version: str) -> s
 
     Versions compare by their release numbers (PEP 440 without pre-releases and epochs). What cannot be read so, or
     depends on a condition, is taken as met: pip checked it at installation, this only explains what came after.
-
-    >>> unmet_requirement(["numpy>=1.26", "dpgm_core>=0.9,<2"], "dpgm-core", "0.1.0")
-    'dpgm_core>=0.9,<2'
-    >>> unmet_requirement(["dpgm-core~=0.1.0"], "dpgm-core", "0.1.7") is None
-    True
     """
     for text in requirements:
         match = _REQUIREMENT.fullmatch(text)

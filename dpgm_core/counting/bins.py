@@ -11,21 +11,13 @@ __all__ = ["rank_scores", "ranks_of"]
 
 
 def ranks_of(counts: IntArray) -> IntArray:
-    """Persons below each edge of a grid, (cells + 1,). counts: of its cells, (cells,).
-
-    >>> ranks_of(np.array([3, 0, 2])).tolist()
-    [0, 3, 3, 5]
-    """
+    """Persons below each edge of a grid, (cells + 1,). counts: of its cells, (cells,)."""
     ranks: IntArray = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return ranks
 
 
 def rank_scores(ranks: IntArray, node: RankDistance) -> IntArray:
-    """The score of each candidate of a node, (candidates,). ranks: from `ranks_of`.
-
-    >>> rank_scores(ranks_of(np.array([3, 0, 2])), RankDistance(first=0, last=3)).tolist()
-    [-1, -2]
-    """
+    """The score of each candidate of a node, (candidates,). ranks: from `ranks_of`."""
     inside = ranks[node.first : node.last + 1] - ranks[node.first]
     beyond = 2 * inside - inside[-1]  # 2 r - n
     further = np.maximum(0, np.maximum(beyond[:-2], -beyond[2:]))

@@ -231,12 +231,7 @@ def read_persons(source: Source, domain: Domain, columns: Sequence[str]) -> Pers
 
 
 def draw_subsample(count: int, rate: Fraction, randomness: Randomness) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """`count` independent coins that show True with probability `rate`, a multiple of 2^-32, exactly.
-
-    >>> from dpgm_core._util.randomness import SeededRandomness
-    >>> draw_subsample(3, Fraction(1), SeededRandomness(1)).tolist()
-    [True, True, True]
-    """
+    """`count` independent coins that show True with probability `rate`, a multiple of 2^-32, exactly."""
     threshold = int(rate * RATE_GRID)
     if threshold == RATE_GRID:
         return np.ones(count, np.bool_)

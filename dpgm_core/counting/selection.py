@@ -20,12 +20,6 @@ def distances(counts: Tables, scores: TableDistance) -> IntArray:
 
     counts: n, int64, over the candidates. Every cell of n is cut before it is summed, and one that moves by a record
     moves no further when it is cut, so what `TableDistance` says of a person holds of these whole numbers too.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> from dpgm_core.structure import Structure
-    >>> pair = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-    >>> distances(Tables(pair, np.array([3, 1])), TableDistance(candidates=pair, predicted=np.full(2, 2.0))).tolist()
-    [2048]
     """
     if scores.contrast:
         return _contrasts_apart(counts, scores)
@@ -58,13 +52,6 @@ def whole_scores(apart: IntArray, scores: TableDistance, grid: int) -> IntArray:
 
     apart: from `distances`. grid: a power of two up to 1024. As no weight is above 1, one person moves such a score by
     at most ceil(grid x) where a distance moves by at most x records; for whole x that is grid x.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> from dpgm_core.structure import Structure
-    >>> pair = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-    >>> scores = TableDistance(candidates=pair, predicted=np.full(2, 2.0), offsets=(1.0,))
-    >>> whole_scores(np.array([2048]), scores, 16).tolist()
-    [16]
     """
     weighted = (apart - scores.whole_offsets) * scores.whole_weights
     units: IntArray = weighted // (SCORE_GRID // grid * WEIGHT_GRID)
@@ -82,12 +69,6 @@ def mean_distances(apart: IntArray, scores: TableDistance) -> IntArray:
     Other arithmetic would move further: each table's part rounded by itself adds up to a unit for each table, and with
     weights that are rounded in S but not in W, |S - S'| / W may be above U. S has up to 75 bits, so it is a Python
     integer.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> from dpgm_core.structure import Structure
-    >>> both = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b",)])
-    >>> mean_distances(np.array([2048, 1023]), TableDistance(candidates=both, predicted=np.zeros(4))).tolist()
-    [1535]
     """
     weights, units = scores.whole_weights.tolist(), apart.tolist()
     means = [

@@ -215,14 +215,7 @@ _MAX_ENTRIES_PER_PAIR = 20
 
 @frozen
 class PairCounts(StructureSums):
-    """The tables of a structure whose cliques have two attributes at most: each row counts 1 in each of them.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> counts = PairCounts(Structure(Domain.from_sizes({"a": 2, "b": 3}), [("b", "a")]))
-    >>> sums = counts.partial([np.array([0, 1, 1]), np.array([2, 0, 0])], None)
-    >>> counts.tables(sums)["a", "b"].tolist()
-    [[0, 0, 1], [2, 0, 0]]
-    """
+    """The tables of a structure whose cliques have two attributes at most: each row counts 1 in each of them."""
 
     structure: Structure
 

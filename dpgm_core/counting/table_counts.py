@@ -165,12 +165,6 @@ def count(source: AnySource, structure: Structure) -> Counted:
     """Count all records of a source into the tables of a structure, exactly, wherever its rows are.
 
     A tied group's table is the sum over its cliques. Codes out of range count as unknown. Raises DataError, TooLarge.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> from dpgm_core.sources import as_source
-    >>> structure = Structure.chain(Domain.from_sizes({"a": 2, "b": 2}))
-    >>> count(as_source(np.array([[0, 1], [1, 1]])), structure).tables["a", "b"].tolist()
-    [[0, 1], [0, 1]]
     """
     counts = fastest_sums(structure)
     with open_rows(source, Reading(domain=structure.domain, columns=counts.columns)) as rows:
@@ -350,14 +344,7 @@ def fewest_sums(structure: Structure) -> Statistic:
 
 @frozen(eq=False, slots=False)
 class TableCounts(BlockSums):
-    """The tables of a structure's largest cliques, one after the other, and the number of records; see `Grouped`.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> counts = TableCounts(Structure(Domain.from_sizes({"a": 2, "b": 2}), [("b", "a"), ("b",)]))
-    >>> sums = counts.partial([np.array([0, 1, 1], np.uint8), np.array([1, 0, 0], np.uint8)], None)
-    >>> counts.groupings, sums.tolist(), counts.tables(sums)["b"].tolist()
-    ((('a', 'b'),), [0, 1, 2, 0, 3], [2, 1])
-    """
+    """The tables of a structure's largest cliques, one after the other, and the number of records; see `Grouped`."""
 
     structure: Structure
 
@@ -444,13 +431,7 @@ class Passes:
 
     @classmethod
     def under(cls, structure: Structure, weighted: Contributions | None = None, most: int = MOST_CELLS) -> Passes:
-        """As few as have at most so many cells each, nearly, for records that stay the same.
-
-        >>> from dpgm_core.domain.domain import Domain
-        >>> structure = Structure.complete(Domain.from_sizes(dict.fromkeys("abc", 300)), order=2)
-        >>> len(Passes.under(structure, most=200_000).statistics)
-        2
-        """
+        """As few as have at most so many cells each, nearly, for records that stay the same."""
         if weighted is not None:
             groups = _deal_groups(structure.sizes, most)
             return cls(

@@ -17,15 +17,7 @@ __all__ = ["WeightedCounts"]
 
 @frozen
 class WeightedCounts(CellSums):
-    """The tables of a structure with each person's weights, exactly; units of 1/grid. See `Contributions`.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> from dpgm_core.structure import Structure
-    >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-    >>> weighted = WeightedCounts(structure, Contributions(per="clique", grid=60))
-    >>> weighted.partial([np.array([0, 0, 1, 1])], np.array([3, 1])).tolist()
-    [40, 80]
-    """
+    """The tables of a structure with each person's weights, exactly; units of 1/grid. See `Contributions`."""
 
     contributions: Contributions
 

@@ -279,12 +279,6 @@ class Funds(Single):
     """The budget of one curator. ledger: charged before any noise is drawn, or None. save_to: the first release's file.
 
     Raises BudgetError and OptionError for what is no budget, ledger or file name.
-
-    >>> funds = Funds(Budget.pure(1))
-    >>> with funds.charge(Budget.pure("0.25")) as receipt:
-    ...     pass  # read and count here
-    >>> print(funds.remaining)
-    epsilon = 0.75
     """
 
     def __init__(

@@ -63,11 +63,7 @@ class HoldoutKeeper:
 
 
 def holdouts_of(curator: object) -> tuple[NoisyTables, ...]:
-    """Return the releases of a curator's holdouts; a model carries them and their cost.
-
-    >>> holdouts_of(HoldoutKeeper()), holdouts_of("no curator")
-    ((), ())
-    """
+    """Return the releases of a curator's holdouts; a model carries them and their cost."""
     return curator._holdouts if isinstance(curator, HoldoutKeeper) else ()
 
 

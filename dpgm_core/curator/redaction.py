@@ -24,10 +24,6 @@ def redact_source_errors(source: object, call: Callable[[], T]) -> T:
     Warnings and logs are muted. The exception is dropped whole, context included, by raising outside of it. Messages
     that core alone wrote are public and stay. So do those of a `SourceRefused`, whose raiser vouches for them; not
     those of its subclasses.
-
-    >>> redact_source_errors([], lambda: int("secret"))
-    Traceback (most recent call last):
-    dpgm_core.errors.DataError: the records could not be read: source list failed with ValueError (details ...
     """
     kind = ""
     public: BaseException | None = None

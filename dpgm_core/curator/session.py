@@ -351,8 +351,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
             if self._spending is not None:
                 shares = {
                     one: self._drawn(
-                        share,
-                        self._terms.sensitivity(structure.only(structure.find(one)[0]), contrasts=contrasts),
+                        share, self._terms.sensitivity(structure.only(structure.find(one)[0]), contrasts=contrasts)
                     )
                     for one, share in shares.items()
                 }

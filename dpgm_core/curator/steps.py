@@ -54,12 +54,7 @@ def check_exact_type(value: object, what: str, moved: str, *kinds: type) -> None
 
 
 class Candidates:
-    """The candidates of a workload, by their attributes in any order.
-
-    >>> workload = Workload.all(Domain.from_sizes({"a": 2, "b": 2}))
-    >>> Candidates(workload).named([("b", "a"), "a"], workload.domain).cliques
-    (('a', 'b'), ('a',))
-    """
+    """The candidates of a workload, by their attributes in any order."""
 
     def __init__(self, workload: Workload) -> None:
         self._named = {frozenset(clique): clique for clique in workload.candidates}

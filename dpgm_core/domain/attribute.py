@@ -562,11 +562,7 @@ def _plain_edge(edge: float, values: Values) -> float | str:
 
 
 def code_dtype(size: int) -> np.dtype[Any]:
-    """Return the smallest unsigned type for codes below `size`.
-
-    >>> code_dtype(256), code_dtype(257)
-    (dtype('uint8'), dtype('uint16'))
-    """
+    """Return the smallest unsigned type for codes below `size`."""
     return np.dtype(np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32)
 
 

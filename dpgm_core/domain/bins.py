@@ -45,11 +45,7 @@ _MAX_BINS = 2**17  # bins that are computed
 
 
 def bin_edge(name: str, edge: object, values: Values | None = None) -> float:
-    """The edge as a float; numbers and the texts inf and -inf are edges, for dates their texts too. DomainError else.
-
-    >>> bin_edge("x", "inf"), bin_edge("x", "1970-01-03", Values(kind="date"))
-    (inf, 2.0)
-    """
+    """The edge as a float: a number, inf or -inf as texts, or the text of a date. DomainError otherwise."""
     if isinstance(edge, str) and edge in ("inf", "-inf"):
         return float(edge)
     if isinstance(edge, (int, float, np.integer, np.floating)) and not isinstance(edge, bool):
@@ -107,9 +103,6 @@ def equal_edges(name: str, low: float, high: float, count: int, values: Values) 
     a 1000th, on a log scale a 100th.
 
     Whole numbers and days are shared out evenly. Raises DomainError where there are fewer values than bins.
-
-    >>> equal_edges("x", 0.0, 1.0, 3, Values(kind="number")), equal_edges("x", 0.0, 9.0, 3, Values(kind="integer"))
-    ((0.0, 0.3333, 0.6667, 1.0), (0.0, 3.0, 6.0, 9.0))
     """
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise DomainError(f"attribute {name!r}: the number of bins must be a whole number of at least 1, got {count!r}")
@@ -141,11 +134,7 @@ def equal_edges(name: str, low: float, high: float, count: int, values: Values) 
 
 
 def calendar_edges(name: str, low: float, high: float, unit: str, values: Values) -> tuple[float, ...]:
-    """Edges at the starts of years, quarters, months, weeks (Mondays), days or hours between two dates or times.
-
-    >>> calendar_edges("x", 0.0, 40.0, "month", Values(kind="date"))
-    (0.0, 31.0, 40.0)
-    """
+    """Edges at the starts of years, quarters, months, weeks (Mondays), days or hours between two dates or times."""
     if values.kind == "time" and unit == "hour":
         return (low, *(float(at) for at in range(0, DAY, 3600) if low < at < high), high)
     if values.kind not in ("date", "datetime") or (unit == "hour" and values.kind == "date"):
@@ -174,11 +163,7 @@ def calendar_edges(name: str, low: float, high: float, unit: str, values: Values
 
 
 def grid_edges(name: str, low: float, high: float, values: Values) -> tuple[float, ...]:
-    """The public grid of private bins: one cell for each whole number or day where they are at most 65,536.
-
-    >>> len(grid_edges("x", 0.0, 94.0, Values(kind="integer"))) - 1
-    95
-    """
+    """The public grid of private bins: one cell for each whole number or day where they are at most 65,536."""
     return equal_edges(name, low, high, grid_cells(low, high, values), values)
 
 
@@ -335,11 +320,7 @@ class PrivateLabels:
 
 
 def exact_share(share: object) -> Fraction:
-    """A share of a budget as it is written: a number or a text such as "1/50", between 0 and 1. Raises DomainError.
-
-    >>> exact_share(0.02), exact_share("1/3")
-    (Fraction(1, 50), Fraction(1, 3))
-    """
+    """A share of a budget as it is written: a number or a text such as "1/50", between 0 and 1. Raises DomainError."""
     if isinstance(share, (int, float, str, Fraction)) and not isinstance(share, bool) and _SHARE.fullmatch(str(share)):
         with contextlib.suppress(ZeroDivisionError):
             exact = Fraction(str(share))

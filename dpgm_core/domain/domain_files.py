@@ -229,9 +229,6 @@ def domain_tables(plain: object, folder: Path | None, inside: tuple[Path, ...] =
     `defaults` are rules for raw texts in all columns whose own table does not say otherwise. folder:
     where files are that `from` names; None refuses it, so that nothing stored in a release or a model opens a file.
     inside: the files that led here. Raises DomainError.
-
-    >>> domain_tables({"a": 3, "b": ["x", "y"]}, None)["attributes"]
-    {'a': {'size': 3}, 'b': {'labels': ['x', 'y']}}
     """
     if not isinstance(plain, Mapping) or not plain:
         raise DomainError("a domain must be a non-empty table of attributes")
@@ -268,10 +265,6 @@ def override_tables(
     A change of form takes the place of the old form: bins that of labels, edges that of bounds; it also settles a
     `todo`. Labels, or bounds, or bins say all of a form but bounds, which stay when only the number of bins changes.
     Raises DomainError for a column that `base` does not have.
-
-    >>> nist = {"AGEP": {"type": "integer", "min": 0, "max": 94, "unknown": "?"}}
-    >>> override_tables(nist, {"AGEP": {"bins": [0, 18, 65, 94]}}, origin="nist.json")
-    {'AGEP': {'type': 'integer', 'unknown': '?', 'bins': [0, 18, 65, 94]}}
     """
     attributes: dict[str, Any] = {name: dict(table) for name, table in base.items()}
     for name, change in changes.items():

@@ -28,11 +28,6 @@ def bin_labels(name: str, edges: Sequence[float], values: Values, *, cap: bool =
     """One label per bin [e_0, e_1), [e_1, e_2), ..., the last one closed; it says exactly what is in the bin.
 
     Raises DomainError for a bin of integers or days that holds none.
-
-    >>> bin_labels("age", [0, 18, 19, 65], Values(kind="integer"))
-    ['0-17', '18', '19-65']
-    >>> bin_labels("age", [0, 18, 65], Values(kind="integer"), cap=True), bin_labels("x", [0, 0.5, 1], Values())
-    (['up to 17', '18+'], ['[0, 0.5)', '[0.5, 1]'])
     """
     if values.kind in ("integer", "date"):
         return _discrete(name, edges, values, cap)
@@ -60,11 +55,7 @@ def check_apart(where: str, special: str) -> None:
 
 
 def number_text(number: float) -> str:
-    """The shortest text of a number that reads back.
-
-    >>> number_text(1000000.0), number_text(0.1), number_text(1e300)
-    ('1000000', '0.1', '1e+300')
-    """
+    """The shortest text of a number that reads back."""
     if math.isfinite(number) and number == int(number) and abs(number) < 1e16:
         return str(int(number))
     short = f"{number:g}"
@@ -314,9 +305,6 @@ def merge_labels(name: str, labels: Sequence[str], codes: object) -> tuple[list[
     """Old code -> new code as plain numbers, and the label of each new one; those of single codes stay.
 
     codes: the new code of each label, onto 0, 1, ... without a gap. Raises DomainError.
-
-    >>> merge_labels("job", ["cook", "pilot", "diver"], [0, 1, 1])
-    ([0, 1, 1], ('cook', 'other (2 labels)'))
     """
     new = _merge(name, len(labels), codes)
     counted = Counter(new)
@@ -356,11 +344,7 @@ def _merge(name: str, size: int, codes: object) -> list[int]:
 
 
 def find_alike(labels: Sequence[str], matching: Matching, text: str) -> int | None:
-    """The code of the one label that a text is by the rules of its column; None if there is none.
-
-    >>> find_alike(["w", "m"], Matching(case=False, blanks="strip"), " M "), find_alike(["w", "m"], Matching(), "M")
-    (1, None)
-    """
+    """The code of the one label that a text is by the rules of its column; None if there is none."""
     form = matching.form(text.encode("utf-8", "surrogatepass"))
     codes = [code for code, label in enumerate(labels) if matching.form(label.encode("utf-8", "surrogatepass")) == form]
     return codes[0] if len(codes) == 1 else None
@@ -371,11 +355,6 @@ def place_of(values: Values, matching: Matching, value: object) -> float | None:
 
     values: of a kind with an axis, or "text" for plain bins of numbers. Whole numbers are not taken: where users name
     labels they are codes.
-
-    >>> place_of(Values(kind="date"), Matching(), date(1970, 2, 1)), place_of(Values(), Matching(decimal=","), "1,5")
-    (31.0, 1.5)
-    >>> place_of(Values(), Matching(decimal=","), "1.5")
-    1.5
     """
     place: float | None = None
     if isinstance(value, str):

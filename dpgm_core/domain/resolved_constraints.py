@@ -233,16 +233,7 @@ def chains(pairs: Sequence[Pair]) -> list[tuple[Pair, ...]]:
 
 
 def chain_rules(constraints: Sequence[Constraint], attributes: Mapping[str, Attribute]) -> Iterator[Rule]:
-    """What chains of orders rule out and no part of them does; nothing if all bins are alike and no order strict.
-
-    >>> from attrs import evolve
-    >>> edges = {"a": [0, 5, 10], "b": [0, 10], "c": [0, 5, 10]}
-    >>> columns = {name: Attribute.of_bins(name, ends, unknown="missing") for name, ends in edges.items()}
-    >>> orders = [Ordered(name="1", columns=("a", "b")), Ordered(name="2", columns=("b", "c"))]
-    >>> (rule,) = chain_rules(orders, columns)
-    >>> rule.name, rule.columns, rule.mask[:, 0].astype(int).tolist()  # where b has a value
-    ('1 and 2', ('a', 'b', 'c'), [[0, 0, 0], [1, 0, 0], [0, 0, 0]])
-    """
+    """What chains of orders rule out and no part of them does; nothing if all bins are alike and no order strict."""
     orders = [one for one in constraints if isinstance(one, Ordered)]
     named = {(*one.columns, one.strict): one.name for one in orders}
     all_scales = {name: _scale(attributes[name]) for one in orders for name in one.columns}

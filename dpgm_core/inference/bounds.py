@@ -464,15 +464,6 @@ class Attractive:
     def of(cls, theta: Tables) -> Attractive | None:
         """The model of these potentials, one clique to a group; None where it has larger cliques, attributes of more
         labels, or cannot be made attractive.
-
-        >>> from dpgm_core.domain.domain import Domain
-        >>> from dpgm_core.structure import Structure
-        >>> ring = Structure(Domain.from_sizes(dict.fromkeys("abc", 2)), [("a", "b"), ("b", "c"), ("c", "a")])
-        >>> apart, alike = [0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0]
-        >>> Attractive.of(Tables(ring, np.array(apart + alike + apart))).swapped.tolist()
-        [False, True, True]
-        >>> Attractive.of(Tables(ring, np.array(apart + alike + alike))) is None
-        True
         """
         sizes = theta.structure.domain.sizes
         names = tuple(name for name, size in sizes.items() if size > 1)
@@ -660,13 +651,6 @@ _RECORDS_DRAWN, _MAX_SEARCH_ROUNDS = 64, 10
 class PartwiseBounds:
     """Bounds for one structure. cells: of a cluster of a part, at most: more is tighter and slower; a single clique may
     have more. max_bytes: memory one inference in a part may take. Keeps no state between calls.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> pairs = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]
-    >>> ring = Structure(Domain.from_sizes(dict.fromkeys("abcd", 2)), pairs)
-    >>> found = PartwiseBounds(ring, cells=4).bounds(Tables.zeros(ring))
-    >>> found.low <= math.log(16) <= found.high, found.high - found.low < 1e-9
-    (True, True)
     """
 
     def __init__(self, structure: Structure, *, cells: int = 1024, max_bytes: int = 2**31) -> None:

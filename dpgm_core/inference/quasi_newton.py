@@ -70,14 +70,7 @@ def infer_all(engine: Engine, points: Sequence[FloatArray]) -> list[Beliefs]:
 
 
 class Secants:
-    """The last steps and how the gradient changed along each: a model of the Hessian's inverse.
-
-    >>> import numpy as np
-    >>> secants = Secants(memory=5)
-    >>> secants.add(np.array([1.0, 0.0]), np.array([4.0, 0.0]))
-    >>> secants.descent(np.array([4.0, 2.0]), metric=np.array([1.0, 2.0])).tolist()
-    [-1.0, -0.25]
-    """
+    """The last steps and how the gradient changed along each: a model of the Hessian's inverse."""
 
     def __init__(self, memory: int) -> None:
         self._pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=memory)

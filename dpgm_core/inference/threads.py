@@ -57,9 +57,6 @@ def in_threads(calls: Sequence[Callable[[], _Result]], *, seconds: float, worker
     seconds: what all of them are predicted to take one after the other; below a millisecond they do so, as they do
     within a call of another `in_threads`. Of calls that raise, the first one's exception is raised, when those that had
     begun are done; no others begin, and no thread is left. The calls see the caller's context (numpy.errstate).
-
-    >>> in_threads([lambda: 1, lambda: 2], seconds=1.0)
-    [1, 2]
     """
     workers = min(len(calls), cores() if workers is None else workers)
     if workers < 2 or seconds < _MIN_SECONDS or _OWN.shares:

@@ -57,11 +57,6 @@ class TableDraws:
 
     potentials: over the model's structure, one of whose cliques contains each measured clique. The junction tree is
     compiled once and its marginals are kept, so use it where `_cells_of_junction_tree` is small.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> structure = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
-    >>> int(TableDraws(Tables.zeros(structure), structure).draw(9, np.random.default_rng(0)).sum())
-    18
     """
 
     def __init__(self, potentials: Tables, measured: Structure) -> None:

@@ -17,15 +17,7 @@ from dpgm_core._util.progress import Progress
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.components.registry import default_registry
 from dpgm_core.curator.contract import Curator
-from dpgm_core.errors import (
-    IncompatiblePlugin,
-    OptionError,
-    TooLarge,
-    brief,
-    clipped,
-    human_bytes,
-    listed,
-)
+from dpgm_core.errors import IncompatiblePlugin, OptionError, TooLarge, brief, clipped, human_bytes, listed
 from dpgm_core.inference.contract import Inference
 from dpgm_core.models.model import Model
 from dpgm_core.releases.release import NoisyTables

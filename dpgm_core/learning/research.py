@@ -114,11 +114,6 @@ def split_budget(needs: Mapping[Clique, float], tables: Sequence[Clique], sizes:
         Their attributes, and those of effects, in one order.
     sizes : mapping of str to int
         Number of labels of each attribute.
-
-    Examples
-    --------
-    >>> split_budget({("a",): 4.0, ("b",): 1.0}, [("a",), ("b",)], {"a": 2, "b": 2}).round(3).tolist()
-    [0.667, 0.333]
     """
     objective = _Objective.of(needs, tables, sizes)
     shares = np.full(len(tables), 1 / len(tables))
@@ -132,10 +127,7 @@ def split_budget(needs: Mapping[Clique, float], tables: Sequence[Clique], sizes:
 
 
 def split_pure_budget(
-    needs: Mapping[Clique, float],
-    besides: Mapping[Clique, float],
-    tables: Sequence[Clique],
-    sizes: Mapping[str, int],
+    needs: Mapping[Clique, float], besides: Mapping[Clique, float], tables: Sequence[Clique], sizes: Mapping[str, int]
 ) -> FloatArray:
     """Return shares of a pure budget for which F is low, (tables,); they sum to 1, and most of them are 0.
 
@@ -145,12 +137,6 @@ def split_pure_budget(
         Q_S of the effects that tables must tell, and of others that count where some table tells them.
     tables, sizes :
         As of `split_budget`.
-
-    Examples
-    --------
-    >>> pairs, triple = [("a", "b"), ("a", "c"), ("b", "c")], ("a", "b", "c")
-    >>> split_pure_budget(dict.fromkeys(pairs, 1.0), {triple: 1.0}, [*pairs, triple], dict.fromkeys("abc", 2)).tolist()
-    [0.0, 0.0, 0.0, 1.0]
     """
     needed, other = _Objective.of(needs, tables, sizes), _Objective.of(besides, tables, sizes)
     generator = np.random.default_rng(0)
@@ -319,15 +305,6 @@ def plan_research(analyses: Sequence[Functional], workload: Workload, *, pure: b
         The table of an analysis has more than 2**20 cells.
     InferenceError
         An analysis is undefined for any distribution, as one with a singular design is.
-
-    Examples
-    --------
-    >>> from dpgm_core.models.functionals import Regression
-    >>> workload = Workload.all(Domain.from_sizes({"x": 2, "y": 2, "z": 9}))
-    >>> line = Regression(attributes=("x", "y"), names=("1", "x"), family="linear",
-    ...                   design=np.array([[1, 0], [1, 0], [1, 1], [1, 1]]), outcome=np.array([0, 1, 0, 1]))
-    >>> plan_research([line], workload).tables
-    (('y',), ('x', 'y'))
     """
     domain = workload.domain
     guesses = [_Guess.of(analysis, domain, workload.candidates) for analysis in analyses]
@@ -564,9 +541,6 @@ class Targeted:
     """Tables that are named, such as those of a `ResearchPlan`; then another selector with what they leave.
 
     Serves the budgets of the other selector.
-
-    >>> Targeted(tables=(("a", "b"), ("b", "c")), weights=(1.0, 3.0), share=1.0).weights
-    (1.0, 3.0)
     """
 
     tables: tuple[tuple[str, ...], ...] = option((), help="tables to measure first, each a list of columns")

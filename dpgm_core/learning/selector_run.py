@@ -387,11 +387,7 @@ def select_structure(
 
 
 def _open_session(
-    selector: Selector,
-    curator: LiveCurator,
-    workload: Workload,
-    planned: PlannedSession,
-    mechanism: Mechanism | None,
+    selector: Selector, curator: LiveCurator, workload: Workload, planned: PlannedSession, mechanism: Mechanism | None
 ) -> AbstractContextManager[Session]:
     """Return the session; an error once it is paid for, as private bins are found, becomes LearningFailed."""
     before = curator.remaining
@@ -584,11 +580,7 @@ def selector_of(selector: object) -> Selector:
 
 
 def workload_of(workload: object) -> Workload:
-    """Return the workload, or the default one of a domain or of two related tables.
-
-    >>> workload_of(Domain.from_sizes({"a": 2, "b": 3})).attributes
-    ('a', 'b')
-    """
+    """Return the workload, or the default one of a domain or of two related tables."""
     if isinstance(workload, Domain):
         return Workload.default(workload)
     if isinstance(workload, Related):

@@ -407,7 +407,7 @@ def _structure_covariance(model: Model, question: _Question, values: FloatArray,
     covariance = np.zeros((len(values), len(values)))
     if not model.checked:
         return covariance
-    error, table = model._error().expected, question.grid.mass(question.table)[None]
+    error, table = model._error.expected, question.grid.mass(question.table)[None]
     pairs = [pair for pair in subsets(range(len(effects.shape)), most=2) if len(pair) == 2]
     weights = question.weights(question.table)
     means = means_over_axes(values, [pair for pair in pairs if pair not in effects.variances], weights)

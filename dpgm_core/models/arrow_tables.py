@@ -29,10 +29,6 @@ def probability_table(
     columns: arrays with one axis per name. standing: of the answer, a column of its own, last. stamp: goes into the
     schema's metadata as JSON, under the key `dpgm`. Raises StructureError where an attribute has the name of one of
     these columns.
-
-    >>> domain = Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}})
-    >>> probability_table(domain, ("sex",), {"probability": np.array([0.4, 0.6])}, {}, standing="measured").to_pydict()
-    {'sex': ['F', 'M'], 'probability': [0.4, 0.6], 'standing': ['measured', 'measured']}
     """
     import pyarrow as pa
 

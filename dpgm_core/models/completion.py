@@ -456,11 +456,7 @@ def completion(distribution: Distribution | MergedDistribution, domain: Domain, 
 
 
 def stamp_own_rows(stamp: Mapping[str, Any]) -> dict[str, Any]:
-    """The stamp of completed rows: no guarantee covers what their owner put in.
-
-    >>> stamp_own_rows({"guarantee": "epsilon = 1", "private": True})["private"]
-    False
-    """
+    """The stamp of completed rows: no guarantee covers what their owner put in."""
     return {**stamp, "private": False, "completed": True, "guarantee": OWN_ROWS + str(stamp["guarantee"])}
 
 

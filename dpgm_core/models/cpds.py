@@ -25,10 +25,6 @@ def cpds_of(
 
     joints: child -> anything non-negative and proportional to the joint, counts among them. Rows without mass are
     uniform. possible: child -> where constraints allow records, over which such rows are uniform if they have any.
-
-    >>> found, empty = cpds_of({"a": np.array([[3.0, 0.0], [1.0, 0.0]])})
-    >>> found["a"].tolist(), empty
-    ([[0.75, 0.5], [0.25, 0.5]], 1)
     """
     tables, empty = {}, 0
     for child, joint in joints.items():
@@ -50,10 +46,6 @@ def log_cpds(dag: Dag, cpds: Mapping[str, FloatArray]) -> Tables:
     Raises StructureError for a missing or surplus table, a wrong shape, and for what are no probabilities: negative,
     NaN or infinite values, rows that do not sum to 1 within 1e-9; and where constraints of the domain are not zeros of
     conditional tables, see `Dag.check_constraints`.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> log_cpds(Dag(Domain.from_sizes({"a": 2}), {}), {"a": np.array([1.0, 0.0])})["a"].tolist()
-    [0.0, -inf]
     """
     check_dag(dag)
     if not isinstance(cpds, Mapping):

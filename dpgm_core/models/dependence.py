@@ -224,15 +224,6 @@ def measure_dependence(
         The marginals of the model's cliques, or of one of `pairs`, do not fit.
     OptionError
         `level` is not between 0 and 1, or both `attributes` and `pairs` are given.
-
-    Examples
-    --------
-    >>> from dpgm_core import Domain, Structure, Tables
-    >>> structure = Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b"), ("c",)])
-    >>> potentials = {("a", "b"): np.log([[0.5, 1e-9], [1e-9, 0.5]]), ("c",): np.zeros(2)}
-    >>> found = measure_dependence(Model(structure, Tables.from_arrays(structure, potentials)))
-    >>> found.pairs, found.mutual_information.round(3).tolist(), found.cramers_v.round(3).tolist()
-    ((('a', 'b'), ('a', 'c'), ('b', 'c')), [0.693, 0.0, 0.0], [1.0, 0.0, 0.0])
     """
     level = checked_level(level)
     names, queries = _questions(model, attributes, pairs)

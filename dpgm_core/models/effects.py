@@ -90,12 +90,6 @@ def means_over_axes(
     -------
     dict
         target -> array of shape (K, ...), with 1 in place of the axes that were averaged.
-
-    Examples
-    --------
-    >>> table = np.array([[[1.0, 3.0], [5.0, 7.0]]])
-    >>> {axes: mean.tolist() for axes, mean in means_over_axes(table, [(0,), ()]).items()}
-    {(): [[[4.0]]], (0,): [[[2.0], [6.0]]]}
     """
     result: dict[Axes, FloatArray] = {}
 
@@ -119,10 +113,6 @@ def add_over_axes(tables: Mapping[Axes, FloatArray], shape: Sequence[int]) -> Fl
     """Return the sum of tables that have 1 in place of axes they do not depend on, over the whole grid.
 
     tables: axes -> (K, ...), of at least one table. The result has the shape (K, *shape).
-
-    >>> rows, columns = np.array([[[1.0], [2.0]]]), np.array([[[10.0, 20.0]]])
-    >>> add_over_axes({(0,): rows, (1,): columns}, (2, 2)).tolist()
-    [[[11.0, 21.0], [12.0, 22.0]]]
     """
 
     def walk(axis: int, left: list[Axes]) -> FloatArray:
@@ -141,9 +131,6 @@ def effect(values: FloatArray, axes: Axes, weights: Weights | None = None) -> Fl
     """Return the effect of these axes: centred along them, averaged along all others.
 
     values: (K, *shape). weights: as of `means_over_axes`.
-
-    >>> effect(np.array([[[1.0, 3.0], [5.0, 7.0]]]), (1,)).tolist()
-    [[[-1.0, 1.0]]]
     """
     for axis in range(values.ndim - 1):
         mean = _mean(values, axis, weights)
@@ -268,10 +255,7 @@ def effect_norms(values: FloatArray, sets: Iterable[Axes]) -> dict[Axes, FloatAr
 
 
 def combine_tables(
-    attributes: Clique,
-    shape: Sequence[int],
-    tables: Iterable[Measured],
-    total: tuple[float, float],
+    attributes: Clique, shape: Sequence[int], tables: Iterable[Measured], total: tuple[float, float]
 ) -> Effects:
     """Return the effects on the table of `attributes` that independent noisy tables tell.
 

@@ -133,11 +133,7 @@ class Findings:
 
 
 def say_errors(columns: Sequence[float], pairs: Sequence[float]) -> str:
-    """Return a sentence on errors of shares, of columns and cells of pairs: the medians, in percentage points.
-
-    >>> say_errors([0.01, 0.02, 0.07], [])
-    'in 9 of 10 cases shares of columns are right to about 2 percentage points'
-    """
+    """Return a sentence on errors of shares, of columns and cells of pairs: the medians, in percentage points."""
     first, second = (_points(float(np.median(some))) if len(some) else "" for some in (columns, pairs))
     if not first:
         return ""

@@ -69,13 +69,6 @@ class Moments:
         The functions whose expectations are taken, on the cells in C order.
     function : callable
         Takes the m expectations; returns the values, (K,), and their derivatives, (K, m).
-
-    Examples
-    --------
-    >>> features = np.array([[0.0, 1.0]])
-    >>> mean = Moments(attributes=("a",), names=("mean",), features=features, function=lambda means: (means, [[1]]))
-    >>> mean.evaluate(np.array([0.25, 0.75]))
-    (array([0.75]), array([[-0.75,  0.25]]))
     """
 
     attributes: Clique
@@ -172,14 +165,6 @@ class Regression:
     ------
     OptionError
         Arrays that do not fit each other.
-
-    Examples
-    --------
-    >>> model = Regression(attributes=("x", "y"), names=("1", "x"), family="logistic",
-    ...                    design=np.array([[1, 0], [1, 0], [1, 1], [1, 1]]), outcome=np.array([0, 1, 0, 1]))
-    >>> values, influence = model.evaluate(np.array([0.3, 0.2, 0.1, 0.4]))
-    >>> values.round(4).tolist(), bool(np.allclose(influence @ np.array([0.3, 0.2, 0.1, 0.4]), 0))
-    ([-0.4055, 1.7918], True)
     """
 
     attributes: Clique

@@ -218,9 +218,6 @@ def farthest(estimate: FloatArray, within: tuple[float, float]) -> FloatArray:
 
     Nothing is known of such a replicate, and undefined ones are no sample of all: they are the ones in which least is
     known. To leave them out, or to fill in the estimate, covers less than is promised.
-
-    >>> farthest(np.array([0.2, 0.9]), (0.0, 1.0))
-    array([1., 0.])
     """
     low, high = within
     return np.where(estimate - low > high - estimate, low, high)

@@ -197,9 +197,6 @@ def block_weights(counts: FloatArray, variance: float, codes: IntArray) -> Float
     noise and sampling explain their spread (the positive-part rule of James and Stein, with as many degrees of freedom
     as there are, so that two codes are shrunk too), then projected on the nearest distribution, and each gets a part of
     the noise's standard deviation more, as noise rules out no code. A block without positive counts is spread evenly.
-
-    >>> block_weights(np.array([50.0, 30.0, 10.0, -1.0, 2.0]), 4.0, np.array([0, 1, 1, 2, 2])).round(2).tolist()
-    [1.0, 0.71, 0.29, 0.5, 0.5]
     """
     weights = np.ones(len(counts))
     for block in range(int(codes.max()) + 1):

@@ -25,7 +25,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.domain.related import Related
 from dpgm_core.errors import OptionError, StructureError, brief, clipped
 from dpgm_core.inference.contract import Beliefs, Engine, Estimates, Inference
-from dpgm_core.models import numeric
+from dpgm_core.models import merged_codes, misfit, numeric, queries
 from dpgm_core.models.arrow_tables import probability_table
 from dpgm_core.models.completion import Completion, completion, stamp_own_rows
 from dpgm_core.models.corrections import Grid, correct_shares, effects_of_each
@@ -34,35 +34,10 @@ from dpgm_core.models.distribution import Distribution, check_potentials
 from dpgm_core.models.intervals import Interval, checked_level, corrected_interval, replicate_interval, widen
 from dpgm_core.models.latent import checked_latent, file_schema, hide, observed_structure, refuse_sums
 from dpgm_core.models.learned import Learned
-from dpgm_core.models.merged_codes import (
-    MergedCodes,
-    MergedDistribution,
-    SampleMethod,
-    divergence,
-    expand_potentials,
-    find_merged_codes,
-)
-from dpgm_core.models.misfit import (
-    Component,
-    distance,
-    measure_structure_error,
-    pairs_left,
-    scores_of,
-    squared_errors,
-    structure_variance,
-)
+from dpgm_core.models.merged_codes import MergedCodes, SampleMethod
+from dpgm_core.models.misfit import Component, distance, structure_variance
 from dpgm_core.models.notebook import Marginal, model_card
-from dpgm_core.models.queries import (
-    BY_STRUCTURE,
-    MEASURED,
-    Basis,
-    Unmeasured,
-    encode_evidence,
-    read_evidence,
-    read_names,
-    read_queries,
-    refuse_unmeasured,
-)
+from dpgm_core.models.queries import MEASURED, Basis, Unmeasured, encode_evidence, read_queries, refuse_unmeasured
 from dpgm_core.models.sampling import Form, batches, check_datasets, writer
 from dpgm_core.models.within_bins import BinDistribution, tables_of_wide
 from dpgm_core.releases.release import NoisyTables, check_domain, member_names
@@ -146,16 +121,13 @@ class Model(Learned):
         check_domain(hide(structure.domain, self.latent), self.releases)
         sessions = [one for one in self.releases if one.session is not None]
         self.potentials = potentials.astype(np.float64)
-        merged = find_merged_codes(structure.domain, sessions) if sessions else None
+        merged = merged_codes.find_merged_codes(structure.domain, sessions) if sessions else None
         self._answer_from(Distribution(self.potentials, inference), merged)
         # What a holdout measured was not learned from: the answer about it is by structure all the same.
         contrasts = [one.structure for one in self.learned if one.contrasts]
         self._basis = Basis(self.domain, [one.structure for one in self.learned], contrasts)
         self._unmeasured_as: Unmeasured = "omit"
         self._refits = replicates
-        self._replicates: tuple[Model, ...] | None = None
-        self._coarse: Model | None = None
-        self._component: Component | None = None
 
     @classmethod
     def from_cpds(cls, dag: Dag, cpds: Mapping[str, FloatArray], **facts: Any) -> Model:
@@ -200,19 +172,20 @@ class Model(Learned):
         `structure`, `potentials`, `marginals` and the engine are always over these codes; all other answers are about
         the codes before they were merged.
         """
-        if self._merged_codes is None:
-            return self
-        if self._coarse is None:
-            self._coarse = self._with(self._distribution.base, self._refits)
-            self._coarse._answer_from(self._distribution.base, None)
-        return self._coarse
+        return self if self._merged_codes is None else self._over_blocks
+
+    @cached_property
+    def _over_blocks(self) -> Model:
+        model = self._with(self._distribution.base, self._refits)
+        model._answer_from(self._distribution.base, None)
+        return model
 
     def expanded(self) -> Tables:
         """Return the potentials over all codes of the domain, for other programs: `write_uai(path, t.structure, t)`.
 
         Raises TooLarge, with sizes, for more than 1 GiB.
         """
-        return expand_potentials(self.potentials, self._merged_codes)
+        return merged_codes.expand_potentials(self.potentials, self._merged_codes)
 
     def with_replicates(self, potentials: Array) -> Model:
         """Return the same model with these replicates: log-potentials of refits, (B, cells), nats, B at least 2."""
@@ -270,7 +243,7 @@ class Model(Learned):
         standing = self._basis.standing((*names, *fixed))
         merged = self._merged_codes
         needs_structure = standing == MEASURED and merged is not None and merged.needs_independence(names, fixed)
-        return BY_STRUCTURE if needs_structure else standing
+        return queries.BY_STRUCTURE if needs_structure else standing
 
     def stamp(self) -> dict[str, Any]:
         """Return what accompanies anything computed from the model: guarantee, conditions, cost and components.
@@ -449,7 +422,7 @@ class Model(Learned):
         if other.domain != self.domain:
             raise StructureError("KL compares models over the same domain; these differ in attributes or labels")
         refuse_sums("its Kullback-Leibler divergence", (*self.latent, *other.latent))
-        return divergence(self._distribution, other._distribution)
+        return merged_codes.divergence(self._distribution, other._distribution)
 
     # --- numbers ---------------------------------------------------------------------------------------------------
 
@@ -538,7 +511,7 @@ class Model(Learned):
         There is at least one table, which may be empty. Errors are raised before the first.
         """
         self._refuse_related("samples")
-        evidence = read_evidence(self.domain, given, self.latent)
+        evidence = queries.read_evidence(self.domain, given, self.latent)
         refuse_unmeasured(evidence.codes, self.left_out)
         stamp = {**self.stamp(), "synthetic": True, "analysis": ON_ANALYSES, **evidence.stamp(self.domain)}
         write = writer(self._distribution, self._columns, self._answered(), form, stamp)
@@ -574,13 +547,11 @@ class Model(Learned):
 
     # --- errors of answers -----------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def replicates(self) -> tuple[Model, ...]:
         """The models learned from simulated releases, which share this one's engines; () before `bootstrap`."""
-        if self._replicates is None:
-            rows = () if self._refits is None else self._refits
-            self._replicates = tuple(self._replicate(row, number) for number, row in enumerate(rows))
-        return self._replicates
+        rows = () if self._refits is None else self._refits
+        return tuple(self._replicate(row, number) for number, row in enumerate(rows))
 
     def standard_errors(self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None) -> FloatArray:
         """Return the standard errors of `intervals`."""
@@ -605,7 +576,7 @@ class Model(Learned):
         names, fixed = self._read(attributes, given or {})
         answer = np.asarray(self.marginal(names, given))
         lever = structure_variance(self.observed, names, fixed, answer, self.marginals_of) if self.checked else None
-        structure = np.zeros(()) if lever is None else np.sqrt(lever * self._error().expected)
+        structure = np.zeros(()) if lever is None else np.sqrt(lever * self._error.expected)
         grid = self._grid(names, fixed)
         effects = effects_of_each(grid, self.learned)
         if effects is None:
@@ -650,7 +621,7 @@ class Model(Learned):
         deviate. A clique measured several times has its largest score, corrected for the number of tables; sums of
         clipped scores have none. Raises as `marginals_of`.
         """
-        return scores_of(self.learned, self.coarse.marginals_of)
+        return misfit.scores_of(self.learned, self.coarse.marginals_of)
 
     def structure_error(self, *, level: float = 0.9) -> Interval:
         """Return the total variation distance between structure and truth, the mean over pairs that no clique contains.
@@ -658,7 +629,7 @@ class Model(Learned):
         It comes from the tables of the holdout; with replicates, the error of the fit is subtracted. Raises
         OptionError without a holdout, and where none of its pairs is answered by structure any more.
         """
-        return distance(self._error(), self.observed, self.unmeasured, self.coarse.marginals_of, checked_level(level))
+        return distance(self._error, self.observed, self.unmeasured, self.coarse.marginals_of, checked_level(level))
 
     # --- files -----------------------------------------------------------------------------------------------------
 
@@ -718,16 +689,15 @@ class Model(Learned):
 
     @property
     def _missed(self) -> list[Clique]:
-        return [] if self.holdout is None else pairs_left(self.holdout.structure, self.observed, self.unmeasured)
+        return [] if self.holdout is None else misfit.pairs_left(self.holdout.structure, self.observed, self.unmeasured)
 
+    @cached_property
     def _error(self) -> Component:
-        """The structure's error as a variance component, measured once."""
-        if self._component is None:
-            here = self.coarse  # as the holdout's tables are
-            refits = [one.marginals_of for one in here.replicates]
-            spreads = (lambda pairs: squared_errors(here.marginals_of, refits, pairs)) if refits else None
-            self._component = measure_structure_error(self.holdout, self._missed, self.seen, here.marginals_of, spreads)
-        return self._component
+        """The structure's error as a variance component."""
+        here = self.coarse  # as the holdout's tables are
+        refits = [one.marginals_of for one in here.replicates]
+        spreads = (lambda pairs: misfit.squared_errors(here.marginals_of, refits, pairs)) if refits else None
+        return misfit.measure_structure_error(self.holdout, self._missed, self.seen, here.marginals_of, spreads)
 
     def _completion(self) -> Completion:
         """Return what `complete` fills rows with, batch by batch, for callers that read and write rows themselves."""
@@ -740,7 +710,7 @@ class Model(Learned):
 
     def _read(self, attributes: Sequence[str] | str, given: Mapping[str, object]) -> tuple[Clique, dict[str, int]]:
         """The attributes of a query and the codes of its evidence. Raises StructureError and DomainError."""
-        names = read_names(self.domain, attributes, given, self.latent)
+        names = queries.read_names(self.domain, attributes, given, self.latent)
         return names, encode_evidence(self.domain, given, self.latent)
 
     def _grid(self, names: Clique, fixed: Mapping[str, int]) -> Grid:
@@ -763,16 +733,10 @@ class Model(Learned):
         self, distribution: Distribution, replicates: Array | None, provenance: Mapping[str, Any] | None = None
     ) -> Model:
         """The same model with this distribution over its structure; engines that it has made come with it."""
-        model = Model(
-            self.structure,
-            distribution.potentials,
-            releases=self.releases,
-            conversion_delta=self.conversion_delta,
-            provenance=self.provenance if provenance is None else provenance,
-            inference=distribution.inference,
-            replicates=replicates,
-            latent=self.latent,
-        )
+        facts = {"releases": self.releases, "conversion_delta": self.conversion_delta, "latent": self.latent}
+        made_of: dict[str, Any] = {"inference": distribution.inference, "replicates": replicates, **facts}
+        provenance = self.provenance if provenance is None else provenance
+        model = Model(self.structure, distribution.potentials, provenance=provenance, **made_of)
         model._unmeasured_as = self._unmeasured_as
         model._answer_from(distribution, self._merged_codes)  # a replicate's are its own
         return model
@@ -780,7 +744,7 @@ class Model(Learned):
     def _answer_from(self, distribution: Distribution, merged: MergedCodes | None) -> None:
         """Answer from this distribution, about the codes before they were merged."""
         self._merged_codes = merged
-        self._distribution = distribution if merged is None else MergedDistribution(distribution, merged)
+        self._distribution = distribution if merged is None else merged_codes.MergedDistribution(distribution, merged)
         self._columns = self.structure.domain if merged is None else merged.fine  # with latent ones
         self._domain = hide(self._columns, self.latent)
 

@@ -132,11 +132,7 @@ _MAX_STAMP_BYTES = 2**20
 
 
 def sidecar_path(path: Path) -> Path:
-    """Return the path of the stamp of a CSV file, which has no metadata: NAME.csv.dpgm.json.
-
-    >>> sidecar_path(Path("s.csv")).name
-    's.csv.dpgm.json'
-    """
+    """Return the path of the stamp of a CSV file, which has no metadata: NAME.csv.dpgm.json."""
     return path.with_name(f"{path.name}.dpgm.json")
 
 

@@ -25,9 +25,6 @@ def number_table(names: Clique, labels: Labels, columns: Mapping[str, FloatArray
     """Numbers as a table: a column of labels for each attribute, the last one's fastest, then the numbers, `standing`.
 
     columns: arrays with one axis per name. Without names there are numbers alone, one after the other.
-
-    >>> number_table(("sex",), (("F", "M"),), {"probability": np.array([0.4, 0.6])}, None).count("<tr>")
-    3
     """
     shape = next(iter(columns.values())).shape
     flat = {name: np.reshape(column, -1) for name, column in columns.items()}

@@ -32,10 +32,6 @@ def number_distribution(attribute: Attribute, table: FloatArray | None = None) -
     """Return the distribution of an attribute's numbers. table: the model's marginal, to which wide bins are fitted.
 
     Raises DomainError for an attribute without numbers.
-
-    >>> number_distribution(Attribute.of_size("a", 2))
-    Traceback (most recent call last):
-    dpgm_core.errors.DomainError: attribute 'a' has no numbers to compute with; declare its bins, or its type and ...
     """
     dist = bin_distribution(attribute) if table is None else fit_wide_bins(attribute, table)
     if dist is None or not dist.present.any():
@@ -61,11 +57,7 @@ def ends_of(dist: BinDistribution) -> tuple[float, float]:
 
 
 def mean_of(dist: BinDistribution, table: FloatArray) -> float:
-    """Return the mean of the numbers; dates are days, see `Values`. Raises InferenceError where there are none.
-
-    >>> mean_of(number_distribution(Attribute.of_bins("a", [0.5, 1.5, 6.5], unknown="?")), np.array([0.5, 0.25, 0.25]))
-    2.0
-    """
+    """Return the mean of the numbers; dates are days, see `Values`. Raises InferenceError where there are none."""
     return _mean(_weights(dist, table), dist.moments()[0][dist.present])
 
 
@@ -77,12 +69,7 @@ def variance_of(dist: BinDistribution, table: FloatArray) -> float:
 
 
 def quantile_of(dist: BinDistribution, table: FloatArray, share: float) -> float:
-    """Return the least number that `share` of the numbers do not exceed, inside a bin by the bin's distribution.
-
-    >>> dist = number_distribution(Attribute.of_bins("a", [0.5, 1.5, 6.5], unknown="?"))
-    >>> quantile_of(dist, np.array([0.5, 0.5, 0.0]), 0.75)
-    4.0
-    """
+    """Return the least number that `share` of the numbers do not exceed, inside a bin by the bin's distribution."""
     codes: IntArray = np.flatnonzero(dist.present)
     codes = codes[np.argsort(dist.low[codes], kind="stable")]
     weights = table[codes] / _sum(table[codes])

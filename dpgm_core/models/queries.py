@@ -45,9 +45,6 @@ def read_names(
     """Return the queried attributes, each once and none of them in the evidence. Raises StructureError.
 
     latent: names of latent classes, which the domain lacks.
-
-    >>> read_names(Domain.from_sizes({"a": 2, "b": 2}), "a", {"b": 0})
-    ('a',)
     """
     if not isinstance(attributes, (str, Iterable)):
         raise StructureError(f"a query is the names of attributes, got {type(attributes).__name__}")
@@ -91,9 +88,6 @@ def encode_evidence(domain: Domain, evidence: Mapping[str, object], latent: Coll
     """Return attribute -> code for evidence given as labels or codes.
 
     Raises StructureError and DomainError, also for evidence that a constraint rules out.
-
-    >>> encode_evidence(Domain.from_dict({"sex": {"labels": ["F", "M"], "unknown": "F"}}), {"sex": "M"})
-    {'sex': 1}
     """
     _refuse_latent(evidence, latent)
     for name in evidence:
@@ -194,11 +188,7 @@ def refuse_unmeasured(names: Iterable[str], left_out: Collection[str]) -> None:
 
 
 def quote_names(names: Sequence[str], most: int = 5) -> str:
-    """Return names for an error or a note: the first few, and how many there are.
-
-    >>> quote_names(["a", "b"]), quote_names(["a", "b", "c"], most=2)
-    ("'a', 'b'", "'a', 'b', ... 3 in all")
-    """
+    """Return names for an error or a note: the first few, and how many there are."""
     shown = ", ".join(map(repr, names[:most]))
     return shown + (f", ... {len(names)} in all" if len(names) > most else "")
 

@@ -198,12 +198,7 @@ def _inverse_sinh(rate: float, length: float) -> float:
 
 
 def bin_distribution(attribute: Attribute) -> BinDistribution | None:
-    """The distribution of each code's numbers; None for an attribute of texts or booleans, which has none.
-
-    >>> ages = bin_distribution(Attribute.of_bins("age", [0, 10, 30], unknown="?"))
-    >>> ages.draw(np.array([1, 0]), np.array([0.5, 0.25])).tolist()
-    [20.0, 2.0]
-    """
+    """The distribution of each code's numbers; None for an attribute of texts or booleans, which has none."""
     if attribute.edges is None:
         return _of_labels(attribute) if attribute.values.is_numeric else None
     values = attribute.values if attribute.values.is_numeric else Values(kind=_kind(attribute.edges))
@@ -235,11 +230,7 @@ def _kind(edges: tuple[float, ...]) -> Kind:
 
 
 def missing_code(attribute: Attribute) -> int | None:
-    """The code of values that are missing, which are written as such; None where null values have a real label.
-
-    >>> missing_code(Attribute.of_labels("a", ["0"], unknown="missing")), missing_code(Attribute.of_size("a", 2))
-    (1, None)
-    """
+    """The code of values that are missing, which are written as such; None where null values have a real label."""
     return attribute.null if attribute.labels[attribute.null] == MISSING else None
 
 
@@ -304,9 +295,6 @@ def wide_bins(attribute: Attribute) -> dict[int, int]:
     """Return the wide bins whose shape is fitted: code -> the code of the neighbour that it is fitted with.
 
     Bins without an end, or without a value, are neither wide nor neighbours.
-
-    >>> wide_bins(Attribute.from_dict("visits", {"type": "integer", "bins": [0, 1, 2, 3, 5, 9, 366]}))
-    {5: 4}
     """
     dist = None if attribute.edges is None else bin_distribution(attribute)
     if attribute.edges is None or dist is None or dist.values.shape != "fitted":
@@ -329,10 +317,6 @@ def fit_wide_bins(attribute: Attribute, table: FloatArray) -> BinDistribution | 
 
     table: the model's marginal of the attribute, (codes,), without any condition: a number is independent of all else
     given its code, so one distribution serves every query and every record.
-
-    >>> visits = Attribute.from_dict("visits", {"type": "integer", "bins": [0, 1, 2, 3, 5, 9, 366]})
-    >>> fit_wide_bins(visits, 0.3 * 0.7 ** np.array([0, 1, 2, 3, 5, 9, 400])).moments()[0].round(1).tolist()
-    [0.0, 1.0, 2.0, 3.5, 6.5, 11.0, nan]
     """
     dist = bin_distribution(attribute)
     wide = wide_bins(attribute)

@@ -49,15 +49,7 @@ from dpgm_core.privacy.measurement import Measurement, check_structure, measure
 from dpgm_core.privacy.mechanism import Mechanism
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms, flaws
-from dpgm_core.sources.contract import (
-    AnySource,
-    FileSource,
-    KeyedSource,
-    NamedColumns,
-    Reading,
-    ReducingSource,
-    Source,
-)
+from dpgm_core.sources.contract import AnySource, FileSource, KeyedSource, NamedColumns, Reading, ReducingSource, Source
 from dpgm_core.sources.reading import locate
 from dpgm_core.sources.related import RelatedSource
 from dpgm_core.structure.dag import Dag
@@ -380,9 +372,6 @@ def delta_note(budget: Budget, records: float | None) -> str | None:
     """Return the note on a delta above 1 / N, which would allow publishing one of N records whole; else None.
 
     records: N as declared or guessed in public; never the number of rows, which is data.
-
-    >>> delta_note(Budget.approx(1, "1e-3"), 20_000)
-    'delta = 0.001 is above 1/20,000: it would allow ...'
     """
     if budget.kind != "approx" or records is None or budget.delta * Fraction(records) <= 1:
         return None
@@ -408,14 +397,7 @@ def _cell_error(probability: float, variance: float, records: float) -> float:
 
 
 def describe_release_passes(source: AnySource, structure: Structure, terms: Terms) -> tuple[str, ...]:
-    """Return what a release of a structure's tables counts in how many passes; nothing for a source that is read here.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> from dpgm_core.sources import as_source
-    >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-    >>> describe_release_passes(as_source("visits.csv"), structure, Terms(neighbours="add-remove"))
-    ()
-    """
+    """Return in how many passes a release counts a structure's tables; nothing for a source that is read here."""
     if not isinstance(source, ReducingSource):
         return ()
     passes = Passes.under(structure, terms.contributions)

@@ -23,37 +23,16 @@ from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DpgmError, LearningFailed, OptionError, StructureError, TooLarge
 from dpgm_core.inference.contract import Inference
-from dpgm_core.learning.contract import Fit, Learner, check_contrast_learner, check_resources
+from dpgm_core.learning import selector_run
+from dpgm_core.learning.contract import Fit, Learner, Resources, check_contrast_learner, check_resources
 from dpgm_core.learning.dry_run import DryRun
 from dpgm_core.learning.learner_checks import check_learner, largest_estimate
 from dpgm_core.learning.learner_run import run_learner, with_goodness_of_fit
 from dpgm_core.learning.named_cliques import NamedCliques, check_named, left_for_tables
 from dpgm_core.learning.selector import Selection, SelectionPlan, Selector, SwitchingSelector
-from dpgm_core.learning.selector_run import (
-    fit_selection,
-    plan_for_curator,
-    plan_session,
-    select_structure,
-    selector_of,
-    session_noises,
-    share_only,
-    why_not_exact,
-    widened_workload,
-    workload_of,
-)
-from dpgm_core.pipeline.planning import (
-    FIRST_REQUEST_NOTES,
-    Plan,
-    check_domain,
-    check_records,
-    check_source,
-    counted_tables,
-    describe_passes,
-    make_plan,
-    memory_notes,
-    planned_split,
-    wide_notes,
-)
+from dpgm_core.learning.selector_run import selector_of, session_noises, workload_of
+from dpgm_core.pipeline import planning
+from dpgm_core.pipeline.planning import Plan, check_domain, check_source, counted_tables, describe_passes, planned_split
 from dpgm_core.privacy.budget import Budget, Split, may_be_contrasts
 from dpgm_core.privacy.labels import OpenPlan, plan_labels, with_placeholders
 from dpgm_core.privacy.ledger import Ledger, charged_budget
@@ -153,8 +132,8 @@ class Run:
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "source", one_or_related(self.source, self.terms.related))
         if not isinstance(self.target, Structure):
-            workload = widened_workload(self.target, self.workload, self.budget, self.may_switch)  # refuses None
-            object.__setattr__(self, "workload", workload)
+            widened = selector_run.widened_workload(self.target, self.workload, self.budget, self.may_switch)
+            object.__setattr__(self, "workload", widened)  # None was refused
         elif self.workload is not None:
             raise OptionError("a workload is what a selector chooses for, and here the cliques are named; leave it out")
 
@@ -214,10 +193,10 @@ class Run:
             tables = rest.plan(records)
             notes = (*(column.note() for column in open_columns), *tables.notes)
             return evolve(tables, asked=self.budget, cost=tables.cost + (self.budget - rest.budget), notes=notes)
-        price = partial(make_plan, structure, terms=self.terms, records=records)
+        price = partial(planning.make_plan, structure, terms=self.terms, records=records)
         if structure.domain.undetermined:
             (evolve(self, learner=LEARNER) if self.learner is None else self)._session_parts()  # refuses
-            exact = not why_not_exact(self._session_mechanism())
+            exact = not selector_run.why_not_exact(self._session_mechanism())
             cost, left = left_for_tables(structure, self.budget, self.terms, exact=exact)
             tables = price(left, session_mechanism(left, self.mechanism), self.inference, split=self.split)
             columns = ", ".join(map(repr, structure.domain.undetermined))
@@ -230,8 +209,7 @@ class Run:
             tables = price(self.budget, mechanism, self.inference, split=self.split)
             passes = describe_passes(self.source, counted_tables(tables, structure), self.terms)
             return evolve(tables, notes=(*tables.notes, *passes))
-        self.learner.check(structure, self.inference)
-        needed = check_resources(self.learner, structure, self.inference)
+        needed = self._check_learner(structure)
         check_contrast_learner(self.learner, may_be_contrasts(self.split.tables))
         measured, split = planned_split(self.learner, structure, self.split)
         price = partial(price, self.budget, mechanism, split=split, measured=measured)
@@ -241,11 +219,8 @@ class Run:
         except TooLarge:  # of the engine, which the learner's check did not ask
             tables = price(inference=None)
         left = split.divide(self.budget)[1]
-        dry_run = DryRun(
-            learner=self.learner, inference=self.inference, structure=structure, terms=self.terms, budget=left
-        )
-        request = dry_run.first_request()
-        otherwise = FIRST_REQUEST_NOTES.get(request) if measured is None else None
+        request = self._rehearse(structure, left).first_request()
+        otherwise = planning.FIRST_REQUEST_NOTES.get(request) if measured is None else None
         passes = describe_passes(self.source, counted_tables(tables, measured or structure), self.terms)
         tables = evolve(tables, notes=(*tables.notes, *filter(None, [otherwise]), *passes))
         if needed is None:
@@ -263,8 +238,8 @@ class Run:
             costs = {column.what: column.budget for column in open_columns}
             notes = [*(column.note() for column in open_columns), *chosen.notes]
             return evolve(chosen, shares={**costs, **chosen.shares}, notes=notes)
-        mechanism = self._session_mechanism()
-        planned = plan_session(selector, workload, self.budget, self.terms, share, check_records(records), mechanism)
+        mechanism, expected = self._session_mechanism(), planning.check_records(records)
+        planned = selector_run.plan_session(selector, workload, self.budget, self.terms, share, expected, mechanism)
         learner, chosen = self._learner(), planned.plan
         noises = session_noises(mechanism, planned.budget)
         check_learner(learner, self.inference, workload, chosen, self.terms, planned.budget, noises)
@@ -272,11 +247,9 @@ class Run:
         needed = largest_estimate(learner, self.inference, workload, chosen)
         if needed is not None:
             chosen = evolve(chosen, learner_memory=needed.memory, learner_seconds=needed.cpu_seconds)
-            notes += memory_notes(needed.memory)
-        notes += [
-            *wide_notes(workload.domain, workload.attributes),
-            *describe_passes(self.source, workload, self.terms),
-        ]
+            notes += planning.memory_notes(needed.memory)
+        notes += planning.wide_notes(workload.domain, workload.attributes)
+        notes += describe_passes(self.source, workload, self.terms)
         return evolve(chosen, notes=notes)
 
     @property
@@ -291,12 +264,28 @@ class Run:
             raise OptionError("this run has no learner, so it can only release and plan named tables; name a learner")
         return self.learner
 
+    def _check_learner(self, structure: Structure) -> Resources | None:
+        """Raise what the learner refuses of named tables, and return what it says it takes."""
+        learner = self._learner()
+        learner.check(structure, self.inference)
+        return check_resources(learner, structure, self.inference)
+
+    def _rehearse(self, structure: Structure, budget: Budget) -> DryRun:
+        learner, inference = self._learner(), self.inference
+        return DryRun(learner=learner, inference=inference, structure=structure, terms=self.terms, budget=budget)
+
     @property
     def charged(self) -> Run:
         """The run as its ledger is charged; see `charged_budget`."""
         if self.ledger is None:
             return self
         return evolve(self, budget=charged_budget(self.ledger, self.budget, lambda mu: evolve(self, budget=mu).check()))
+
+    @property
+    def _asked(self) -> dict[str, Any]:
+        """What a curator and a search for labels are asked alike."""
+        asked = {"terms": self.terms, "budget": self.budget, "ledger": self.ledger}
+        return {**asked, "randomness": self.randomness, "progress": self.progress}
 
     def _records(self) -> AnySource:
         """The source; raises DataError where there is none."""
@@ -311,7 +300,7 @@ class Run:
             selector = self.target
             if isinstance(selector, SwitchingSelector) and not self.may_switch:
                 selector = selector.without_switch()
-            return selector, workload_of(self.workload), share_only(self.split)
+            return selector, workload_of(self.workload), selector_run.share_only(self.split)
         learner = self._learner()
         noises = session_noises(self._session_mechanism(), session_budget(self.budget))
         share = check_named(self.target, self.budget, self.split, learner, self.inference, self.terms, noises)
@@ -352,17 +341,8 @@ class Run:
         source = self._records()
         if not self.domain.undetermined and self.labels_from is None:
             return rest(self.charged, None)
-        search = LabelSearch(
-            source=source,
-            domain=self.domain,
-            budget=self.budget,
-            terms=self.terms,
-            randomness=self.randomness,
-            ledger=self.ledger,
-            save_release=self.save_release,
-            labels_from=self.labels_from,
-            progress=self.progress,
-        )
+        saved, known = self.save_release, self.labels_from
+        search = LabelSearch(source=source, domain=self.domain, save_release=saved, labels_from=known, **self._asked)
         labels = search.find(check)
         with labels.attach_labels_to_errors():
             return rest(self._over(labels), labels.discovery)
@@ -376,20 +356,18 @@ class Run:
         except DpgmError as error:
             if not curator.released:
                 raise
-            raise LearningFailed(
-                f"the release is paid for but not saved: {error}", releases=curator.released
-            ) from error
+            said = f"the release is paid for but not saved: {error}"
+            raise LearningFailed(said, releases=curator.released) from error
         return curator.released[-1]
 
     def _learn(self, discovery: Discovery | None) -> Fit:
         learner, structure = self._learner(), self._tables
         if structure is None:
             selector, noisy, selection = self._select(discovery)
-            return fit_selection(
+            return selector_run.fit_selection(
                 noisy, selection, selector, learner, self.inference, randomness=self.randomness, progress=self.progress
             )
-        learner.check(structure, self.inference)
-        check_resources(learner, structure, self.inference)
+        self._check_learner(structure)
         curator = self._curator(structure, self._mechanism, self.split, discovery)
         if self.ledger is not None:
             # of several releases the first would be paid for where the ledger lacks the rest
@@ -399,7 +377,7 @@ class Run:
     def _select(self, discovery: Discovery | None) -> tuple[Selector, NoisyTables, Selection]:
         selector, workload, share = self._session_parts()
         curator = self._session_curator(workload, discovery)
-        return selector, *select_structure(
+        return selector, *selector_run.select_structure(
             selector,
             curator,
             workload,
@@ -416,26 +394,14 @@ class Run:
     ) -> LiveCurator:
         """The access to the records; whatever can be refused without them was refused."""
         self.progress("checking", 1, 1)
-        return LiveCurator(
-            self._records(),
-            structure,
-            mechanism,
-            terms=self.terms,
-            budget=self.budget,
-            randomness=self.randomness,
-            ledger=self.ledger,
-            save_to=self.save_release,
-            split=split,
-            progress=self.progress,
-            discovery=discovery,
-        )
+        more = self._asked | {"save_to": self.save_release, "discovery": discovery}
+        return LiveCurator(self._records(), structure, mechanism, split=split, **more)
 
     def _session_curator(self, workload: Workload, discovery: Discovery | None = None) -> LiveCurator:
         """The same for a session: no structure is known yet, so each attribute is a clique of its own."""
         structure = Structure(workload.domain, [(name,) for name in workload.attributes])
-        return self._curator(
-            structure, session_mechanism(session_budget(self.budget), self.mechanism), Split(), discovery
-        )
+        mechanism = session_mechanism(session_budget(self.budget), self.mechanism)
+        return self._curator(structure, mechanism, Split(), discovery)
 
     def _dry_run(self) -> None:
         source, learner = self._records(), self.learner
@@ -450,7 +416,7 @@ class Run:
             check_domain(workload.domain, self.inference)
             curator = self._session_curator(workload)
             mechanism = self._session_mechanism()
-            planned = plan_for_curator(selector, workload, curator, share, mechanism)
+            planned = selector_run.plan_for_curator(selector, workload, curator, share, mechanism)
             if planned.votes is not None:
                 check_rows(source, "votes")
             if not isinstance(selector, NamedCliques):
@@ -461,8 +427,7 @@ class Run:
             return
         check_domain(structure.domain, None if learner is None else self.inference)
         if learner is not None:
-            learner.check(structure, self.inference)
-            check_resources(learner, structure, self.inference)
+            self._check_learner(structure)
         mechanism = self._mechanism
         curator = self._curator(structure, mechanism, self.split)
         measured, split = None, self.split
@@ -470,12 +435,8 @@ class Run:
             check_contrast_learner(learner, curator.contrasts)
             measured, split = planned_split(learner, structure, split)
         measure(mechanism, measured or structure, self.terms, curator.budget, split.tables)
-        if learner is not None:
-            dry_run = DryRun(
-                learner=learner, inference=self.inference, structure=structure, terms=self.terms, budget=curator.budget
-            )
-            if "rounds" in dry_run.requests():
-                check_rows(source, "rounds of subsamples")
+        if learner is not None and "rounds" in self._rehearse(structure, curator.budget).requests():
+            check_rows(source, "rounds of subsamples")
         check_source(source, structure, self.terms)
 
 
@@ -793,7 +754,7 @@ def learn(
         )
     delta = None if conversion_delta is None else amount("conversion_delta", conversion_delta)
     curator = ReplayCurator(releases, structure, conversion_delta=delta)
-    chosen, engine = _as_learner(learner), _as_inference(inference)
+    chosen: Learner = make("learner", learner)
+    engine = _as_inference(inference)
     check_domain(curator.structure.domain, engine)
-    assert chosen is not None
     return with_goodness_of_fit(run_learner(chosen, curator, engine, randomness=randomness, progress=progress), engine)

@@ -271,11 +271,7 @@ def checked_presence(presence: object, exchange: Sensitivity) -> Sensitivity:
 
 
 def sampling_probability(rate: Amount) -> Fraction:
-    """Return the rate as the exact multiple of 2^-32 at or just below it; BudgetError outside of (0, 1].
-
-    >>> sampling_probability(0.25)
-    Fraction(1, 4)
-    """
+    """Return the rate as the exact multiple of 2^-32 at or just below it; BudgetError outside of (0, 1]."""
     exact = amount("the sampling rate", rate)
     if not Fraction(1, RATE_GRID) <= exact <= 1:
         raise BudgetError(f"the sampling rate must lie in (0, 1], such as 0.01 (at least 2**-32); got {rate!r}")
@@ -356,9 +352,6 @@ def amplified_epsilon(epsilon: float, rate: float) -> float:
     """ln(1 + q (e^eps - 1)): pure epsilon on a Poisson subsample at rate q under add-remove, without overflow.
 
     Source: Balle, Barthe, Gaboardi (2018), Theorem 9.
-
-    >>> round(amplified_epsilon(1.0, 0.5), 6) == round(math.log(1 + 0.5 * math.expm1(1.0)), 6)
-    True
     """
     if epsilon < _MAX_EXPONENT:
         return math.log1p(rate * math.expm1(epsilon))
@@ -369,12 +362,6 @@ def replaced_epsilon(presence: float, exchange: float, rate: float) -> float:
     """Pure epsilon on a Poisson subsample at rate q under replace-one; see the module, 1. Exact for Laplace noise.
 
     presence: epsilon of the whole data set with and without a person. exchange: with one person's rows or another's.
-
-    >>> by_hand = math.log(1 + 0.5 * math.expm1(1)) - math.log(1 + 0.5 * math.expm1(-1))
-    >>> math.isclose(replaced_epsilon(1.0, 2.0, 0.5), by_hand)
-    True
-    >>> replaced_epsilon(1.0, 2.0, 1.0), replaced_epsilon(1.0, 0.0, 0.5)
-    (2.0, 0.0)
     """
     apart = min(exchange, 2 * presence)
     if rate == 1:

@@ -83,9 +83,6 @@ class RankDistance:
     first, last: the node's cells are first, ..., last - 1 of the grid; its candidates the edges between them, edge e
     before cell e. One person moves a score by at most 2 under add-remove. Raises StructureError for a node
     without a candidate.
-
-    >>> RankDistance(first=2, last=5).candidates, RankDistance.move
-    (range(3, 5), 2)
     """
 
     first: int
@@ -133,12 +130,6 @@ def nodes_of(cells: int, choices: Sequence[Sequence[int]]) -> list[Node]:
     """Return the nodes after these choices, in order: level by level, one edge for each node that has an edge inside.
 
     cells: of the grid. Raises StructureError for choices that no bisection makes.
-
-    >>> nodes_of(8, [[4], [1, 6], [2]])
-    Traceback (most recent call last):
-    dpgm_core.errors.StructureError: level 3 of a bisection of 8 cells has 3 nodes to cut, but 1 edges
-    >>> nodes_of(8, [[4], [1, 6]])
-    [(0, 1), (1, 4), (4, 6), (6, 8)]
     """
     nodes: list[Node] = [(0, cells)]
     for level, chosen in enumerate(choices, start=1):

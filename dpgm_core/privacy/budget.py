@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, Literal, TypeAlias, get_args
 
 from attrs import field, frozen
@@ -137,9 +137,7 @@ class Budget:
         >>> Budget.approx(1, "1e-6").delta
         Fraction(1, 1000000)
         """
-        probability = amount("delta", delta)
-        if probability >= 1:
-            raise BudgetError(f"delta must be a probability below 1, such as 1e-6; got {delta!r}")
+        probability = _probability(delta)
         return cls("approx", epsilon=amount("epsilon", epsilon), delta=probability)
 
     @classmethod
@@ -222,12 +220,10 @@ class Budget:
         >>> print(Budget.sum([Budget.pure("0.1"), Budget.pure("0.9")]))
         epsilon = 1
         """
-        total: Budget | None = None
-        for cost in costs:
-            total = cost if total is None else total + cost
-        if total is None:
+        several = list(costs)
+        if not several:
             raise BudgetError("no budget was spent, so there is no kind to sum it in")
-        return total
+        return reduce(operator.add, several)
 
     @property
     def is_zero(self) -> bool:
@@ -354,9 +350,7 @@ class Budget:
         >>> [round(float(one.to_approx("1e-6").epsilon), 4) for one in (Budget.zcdp("0.5"), Budget.gdp(1))]
         [5.2215, 4.8866]
         """
-        probability = amount("delta", delta)
-        if probability >= 1:
-            raise BudgetError(f"delta must be a probability below 1, such as 1e-6; got {delta!r}")
+        probability = _probability(delta)
         if self.kind == "pure":
             return Budget("approx", epsilon=self.epsilon, delta=probability)
         if self.kind == "approx":
@@ -426,6 +420,13 @@ class Budget:
             text = decimal_text(mu)
             return f"mu = {text if mu**2 == self.mu_squared else '~' + text.removeprefix('~')} (GDP)"
         return f"(epsilon, delta) = ({decimal_text(self.epsilon)}, {decimal_text(self.delta)})"
+
+
+def _probability(delta: Amount) -> Fraction:
+    probability = amount("delta", delta)
+    if probability >= 1:
+        raise BudgetError(f"delta must be a probability below 1, such as 1e-6; got {delta!r}")
+    return probability
 
 
 def check_budget(budget: object) -> None:
@@ -619,9 +620,6 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
 
     Never falls when rho rises or delta falls: it is the least over one fixed set of orders (those of 30 digits), and
     for each of them what is computed does not. 0 for rho = 0 and positive otherwise. Source: the module's claim.
-
-    >>> round(float(zcdp_epsilon(Fraction(1, 2), Fraction(1, 10**6))), 6)
-    5.221534
     """
     if rho == 0:
         return Fraction(0)
@@ -637,11 +635,7 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
 
 @lru_cache(maxsize=64)
 def zcdp_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The largest rho of 12 digits whose `zcdp_epsilon` at delta, below 1, is at most epsilon; 0 where none is.
-
-    >>> float(zcdp_rho(Fraction(1), Fraction(1, 10**9)))
-    0.014973...
-    """
+    """The largest rho of 12 digits whose `zcdp_epsilon` at delta, below 1, is at most epsilon; 0 where none is."""
     if not delta or epsilon * _UNIT < 1:
         return Fraction(0)
     log, target = _log_inverse(delta), _DOWN.divide(epsilon.numerator, epsilon.denominator)
@@ -659,11 +653,7 @@ def zcdp_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def concentrated_exponent(rho: Fraction, epsilon: Fraction, a: float) -> float:
-    """ln of the claim's delta at order 1 + a, a > 0: above it by at most a double's rounding, never below.
-
-    >>> round(concentrated_exponent(Fraction(1, 50), Fraction(1), 20.0), 6)
-    -15.620326
-    """
+    """ln of the claim's delta at order 1 + a, a > 0: above it by at most a double's rounding, never below."""
     exact = Fraction(a) * ((1 + Fraction(a)) * rho - epsilon) - Fraction(_gain(Decimal(a)))
     return math.nextafter(float(exact), math.inf)
 
@@ -703,11 +693,7 @@ def _best(rho: Fraction, log: Decimal) -> Decimal:
 
 
 def holdout_share(share: Amount) -> Fraction:
-    """Return the share of a holdout as an exact number; 0 is none. Raises OptionError for what is no share.
-
-    >>> holdout_share(0.05), holdout_share(0)
-    (Fraction(1, 20), Fraction(0, 1))
-    """
+    """Return the share of a holdout as an exact number; 0 is none. Raises OptionError for what is no share."""
     try:
         exact = amount("the share of the holdout", share, zero=True)
     except BudgetError as error:
@@ -724,11 +710,7 @@ SPLITS = ("even", "optimal", "contrasts", "sharper")
 
 
 def check_split(split: object) -> str:
-    """The name of a way to split, or OptionError.
-
-    >>> check_split("even")
-    'even'
-    """
+    """The name of a way to split, or OptionError."""
     if not isinstance(split, str) or split not in SPLITS:
         raise OptionError(f"split must be one of {', '.join(SPLITS)}; got {split!r}{did_you_mean(str(split), SPLITS)}")
     return split
@@ -785,11 +767,7 @@ class Split:
         return cls(split.get("tables", "even"), split.get("holdout", split.get("check", 0)))
 
     def divide(self, budget: Budget) -> tuple[Budget | None, Budget]:
-        """Return what the holdout may cost, None without one, and what is left; together exactly the budget.
-
-        >>> Split(holdout=Fraction(1, 20)).divide(Budget.pure(1)) == (Budget.pure("0.05"), Budget.pure("0.95"))
-        True
-        """
+        """Return what the holdout may cost, None without one, and what is left; together exactly the budget."""
         if not self.holdout:
             return None, budget
         own = budget * self.holdout

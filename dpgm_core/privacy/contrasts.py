@@ -45,13 +45,7 @@ MAX_SUM = 2**40
 
 
 def check_contrasts(structure: Structure) -> None:
-    """Refuse, with StructureError, cliques without contrasts: of other than two labels, tied, or too large.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> check_contrasts(Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")]))
-    Traceback (most recent call last):
-    dpgm_core.errors.StructureError: contrasts are of attributes of two labels, but 'b' has 3; leave split = 'even', ...
-    """
+    """Refuse, with StructureError, cliques without contrasts: of other than two labels, tied, or too large."""
     tied = [group for group in structure.groups if len(group) > 1]
     if tied:
         raise StructureError(
@@ -87,11 +81,6 @@ def most_odd(structure: Structure) -> int:
     Exact where the cliques are all sets of some sizes, or all subsets of one clique; else a greedy packing, in the
     order of the domain, of whole cliques with their subsets, then of complete graphs; what is left counts 1 each. The
     empty clique never has an odd number.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> domain = Domain.from_sizes(dict.fromkeys("abcd", 2))
-    >>> most_odd(Structure.complete(domain)), most_odd(Structure.chain(domain))
-    (4, 3)
     """
     place = {name: number for number, name in enumerate(structure.domain.names)}
     sets = {frozenset(map(place.__getitem__, clique)) for clique in structure.cliques} - {frozenset()}
@@ -202,11 +191,6 @@ def noise_ratios(sums: Structure, variances: FloatArray, tables: Structure, cell
     variances: of each contrast, (sums.groups,). cells: of each table's cells, (tables.groups,). A table T gives the
     contrast of a set inside it with 2^|T| times its cells' variance, and several tables their mean by inverse variance;
     0 where none does.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> pair = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-    >>> noise_ratios(monomials(pair, empty=False), np.array([3.0, 3.0, 3.0]), pair, np.array([1.0])).tolist()
-    [0.75, 0.75, 0.75]
     """
     precisions: dict[frozenset[str], float] = {}
     for clique, variance in zip(tables.cliques, cells.tolist(), strict=True):

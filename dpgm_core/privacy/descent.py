@@ -224,9 +224,6 @@ def largest_residual(loss: Loss, radius: Fraction, grid: int) -> int:
     """Return the largest residual of a record, in units of 1/grid: floor(grid sigma(radius)), of "softmax" the grid.
 
     sigma at 60 digits: no platform rounds it otherwise, and it is never too small.
-
-    >>> largest_residual("logistic", Fraction(2), 128)
-    112
     """
     if loss == "softmax":
         return grid
@@ -243,9 +240,6 @@ def reach(
     With m_c the largest residual of a record in choice c: the most that the sum of m_c^2 can be for zCDP, and that of
     m_c for pure budgets. B largest residual: touched B^2, touched B; clipped grid^2 clip touched, grid clip touched.
     Proof: docs/proofs.md.
-
-    >>> reach("logistic", 10, radius=Fraction(2), grid=128, clip=Fraction(3, 10), kind="zcdp"), 10 * 112**2
-    (49152, 125440)
     """
     largest = largest_residual(loss, radius, grid)
     most, unit = (touched * largest**2, grid**2) if kind == "zcdp" else (touched * largest, grid)
@@ -382,11 +376,7 @@ _BITS = 64
 
 
 def descent_cost(h: Fraction, reach: int, person: int, choices: int, kind: Literal["pure", "zcdp"]) -> Budget:
-    """Return the cost of one descent at temperature h, roots rounded up.
-
-    >>> print(descent_cost(Fraction(1, 200), 100, 1, 3, "zcdp"), descent_cost(Fraction(1, 200), 100, 1, 3, "pure"))
-    rho = ~0.00125 (zCDP) epsilon = ~1
-    """
+    """Return the cost of one descent at temperature h, roots rounded up."""
     if kind == "pure":
         return Budget("pure", epsilon=2 * h * person * reach + choices * SLACK)
     return Budget("zcdp", rho=(2 * h * person * _root(reach) + _root(choices) * SLACK) ** 2 / 8)
@@ -447,14 +437,6 @@ def steepest(
 
     sums: the gradients, (rows * columns,), whole numbers. Each allowed weight is a candidate upwards, where it scores
     its sum, and downwards, where it scores the negative. Two random words for each choice.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> from dpgm_core._util.randomness import SeededRandomness
-    >>> from dpgm_core.structure import Structure
-    >>> pair = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
-    >>> own = Regressions(candidates=pair, loss="logistic")
-    >>> list(steepest(np.array([0, 9, -900, 800, 0, 3]), own, Fraction(1), SeededRandomness(1)))
-    [(0, 2, -1), (1, 0, 1)]
     """
     allowed, gradients = regressions.allowed, sums.reshape(regressions.allowed.shape)
     for rows in regressions.choices:

@@ -91,10 +91,6 @@ def gaussian_pair(cells: int, sigma: float) -> DominatingPair | None:
     P is the distribution of W, the sum of the noise: a discrete Gaussian of variance cells * sigma^2 up to a factor
     that differs from 1 by less than 2 cells exp(-pi^2 sigma^2) (Poisson summation), below 1e-60 from sigma = 4 on; for
     less, it is convolved directly. Tails: W is sub-Gaussian with sigma^2 cells (Canonne, Kamath, Steinke 2020).
-
-    >>> pair = gaussian_pair(3, 2.0)
-    >>> bool(abs(np.exp(pair.log_p).sum() - 1) < 1e-12)
-    True
     """
     # P(|W| > reach) <= 2 exp(-reach^2 / (2 cells sigma^2)) = _TAIL_MASS
     reach = math.ceil(sigma * math.sqrt(2 * cells * math.log(2 / _TAIL_MASS))) + 1
@@ -140,9 +136,6 @@ def reduce_delta(delta: float, rounds: int) -> float | None:
     """A little less delta, which pays for the rounding errors of `rounds` composed by transforms.
 
     None where they would matter (more than delta / 100), and for more than 2^18 rounds.
-
-    >>> reduce_delta(1e-6, 1000) < 1e-6, reduce_delta(1e-11, 1), reduce_delta(1e-6, 10**6)
-    (True, None, None)
     """
     margin = _ROUNDING + rounds * _ROUNDING_A_ROUND
     if rounds > _MAX_ROUNDS or margin > delta / 100:
@@ -278,14 +271,7 @@ def laplace_delta(scale: Fraction | float, sensitivity: Sensitivity, epsilon: Am
 
 
 def revealing_mass(scale: Fraction | float, bound: int, sensitivity: Sensitivity) -> float:
-    """Return the largest probability that some cell takes a value that the neighbour's cannot; rounded up.
-
-    >>> one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
-    >>> revealing_mass(1e9, 1, one) > 1 / 3 - 1e-6
-    True
-    >>> revealing_mass(1.0, 1, Sensitivity(l0=1, l1=3, l2_squared=9, linf=3))
-    1.0
-    """
+    """Return the largest probability that some cell takes a value that the neighbour's cannot; rounded up."""
     whole("the bound of truncated noise", bound, least=1)
     rate = float(1 / _width(scale))
     if sensitivity.linf <= 1:

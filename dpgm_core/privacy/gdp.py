@@ -60,11 +60,7 @@ _MIN_MU_SQUARED, _MAX_MU_SQUARED = Fraction(1, 10**200), Fraction(10**7)
 
 
 def gdp_delta(mu_squared: Fraction, epsilon: Fraction) -> float:
-    """Return the delta of a normal number shifted by mu, rounded up; epsilon from 0 to 700.
-
-    >>> round(gdp_delta(Fraction(1), Fraction(1)), 6)
-    0.126937
-    """
+    """Return the delta of a normal number shifted by mu, rounded up; epsilon from 0 to 700."""
     if mu_squared > _MAX_MU_SQUARED:
         return 1.0
     mu = math.sqrt(max(mu_squared, _MIN_MU_SQUARED)) * (1 + 1e-15)
@@ -78,11 +74,7 @@ def gdp_delta(mu_squared: Fraction, epsilon: Fraction) -> float:
 
 
 def drawn_cells(epsilon: Fraction, delta: Fraction) -> int:
-    """Return how many moved cells `APART` of delta pays for: (1 + e^epsilon) C `DRAWN_APART` is at most that.
-
-    >>> drawn_cells(Fraction(1), Fraction(1, 10**9)) > 2**58, drawn_cells(Fraction(1000), Fraction(1, 2))
-    (True, 0)
-    """
+    """Return how many moved cells `APART` of delta pays for: (1 + e^epsilon) C `DRAWN_APART` is at most that."""
     if epsilon > _MAX_EPSILON:
         return 0
     return math.floor(delta * APART / (Fraction(1 + math.exp(epsilon) * (1 + 1e-9)) * Fraction(DRAWN_APART)))

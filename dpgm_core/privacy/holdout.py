@@ -37,12 +37,7 @@ _MAX_CELLS = 2**17
 
 
 def unmeasured_pairs(structure: Structure) -> list[Clique]:
-    """Return the pairs of attributes that are each in some clique, but in none together, in the order of the domain.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> unmeasured_pairs(Structure.chain(Domain.from_sizes(dict.fromkeys("abcd", 2))))
-    [('a', 'c'), ('a', 'd'), ('b', 'd')]
-    """
+    """Return the pairs of attributes that are each in some clique, but in none together, in the order of the domain."""
     measured = {name for clique in structure.cliques for name in clique}
     names = [name for name in structure.domain.names if name in measured and structure.domain[name].size > 1]
     adjacency = structure.adjacency
@@ -66,13 +61,7 @@ def chosen_pairs(structure: Structure, generator: np.random.Generator, most: int
 
 
 def pairs_to_check(structure: Structure, generator: np.random.Generator, among: Collection[Clique]) -> Structure | None:
-    """Draw the pairs of a holdout after a selection: as `chosen_pairs`, of those among the candidates; None for none.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> chain = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 2)))
-    >>> pairs_to_check(chain, np.random.default_rng(0), [("a", "c")]).cliques
-    (('a', 'c'),)
-    """
+    """Draw the pairs of a holdout after a selection: as `chosen_pairs`, among the candidates; None for none."""
     pairs = candidate_pairs(structure, among)
     return _draw_pairs(structure, pairs, generator, MAX_PAIRS) if pairs else None
 

@@ -76,11 +76,6 @@ def together_delta(parts: Mapping[Part, int], epsilon: Fraction, enough: float =
     parts: sigma^2 of a table and what one person can change there, and how many tables are alike. The least of four
     bounds: by zCDP, by comparison with continuous noise, by the price, and the convolved one, which is exact to about
     1e-3 of delta where no cell moves by more than 1. enough: a delta at which it stops looking for a smaller one.
-
-    >>> from dpgm_core.privacy.sensitivity import Sensitivity
-    >>> one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
-    >>> round(together_delta({(Fraction(25), one): 1, (Fraction(100), one): 1}, Fraction(1)) * 1e6, 3)
-    0.292
     """
     if not parts:
         return 0.0  # nobody can change a thing
@@ -90,13 +85,7 @@ def together_delta(parts: Mapping[Part, int], epsilon: Fraction, enough: float =
 
 
 def normal_parts_delta(parts: Mapping[Part, int], epsilon: Fraction, enough: float = 0.0) -> float:
-    """The exact delta(epsilon) of continuous Gaussian noises together, as quick as none; for textbook noise only.
-
-    >>> from dpgm_core.privacy.sensitivity import Sensitivity
-    >>> one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
-    >>> round(normal_parts_delta({(Fraction(2), one): 2}, Fraction(1)), 6)
-    0.126937
-    """
+    """The exact delta(epsilon) of continuous Gaussian noises together, as quick as none; for textbook noise only."""
     square = sum(count * _square(part) / float(part[0]) for part, count in parts.items())
     return float(normal_delta(math.sqrt(square), np.array(float(epsilon)))) if square else 0.0
 
@@ -111,11 +100,6 @@ def largest_rho(
 
     parts_of: the noises that cost rho in all, sigma^2 in proportion to 1 / rho. Within 1e-4 of the largest, except
     where sigma is below 1 and delta is no smooth function of it. Raises BudgetError for a delta below 1e-200.
-
-    >>> from dpgm_core.privacy.sensitivity import Sensitivity
-    >>> one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
-    >>> float(largest_rho(together_delta, lambda rho: {(1 / rho, one): 2}, Fraction(1), Fraction(1, 10**6)))
-    0.027...
     """
     if delta < Fraction(1, 10**200):
         raise BudgetError(f"delta = {float(delta):.3g} is too small to calibrate to; ask for zCDP (rho) instead")
@@ -299,10 +283,6 @@ def planned_delta(choices: Mapping[Fraction, int], mu_squared: Fraction, epsilon
     """A delta(epsilon) of a normal number of shift mu together with the envelopes of choices; 1 where out of reach.
 
     choices: rho = e^2 / 8 of a choice of bounded range e, and how many are alike. mu_squared: positive.
-
-    >>> alone = planned_delta({}, Fraction(1), Fraction(1))
-    >>> round(alone, 6), alone < planned_delta({Fraction(1, 800): 2}, Fraction(1), Fraction(1)) < 1.03 * alone
-    (0.126937, True)
     """
     return _planned_delta(frozenset(choices.items()), mu_squared, epsilon)
 

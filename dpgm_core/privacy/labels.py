@@ -316,9 +316,6 @@ def plan_labels(domain: Domain, budget: Budget, terms: Terms) -> tuple[OpenPlan,
     Columns of any type come last, all in one plan.
 
     Raises BudgetError, OptionError and DomainError for what cannot work, whatever the records are.
-
-    >>> plan_labels(Domain.from_sizes({"a": 2}), Budget.pure(1), Terms(neighbours="add-remove"))
-    ()
     """
     columns = open_columns(domain)
     if not columns:

@@ -26,13 +26,7 @@ from dpgm_core.privacy.gaussian import Part, analytic_delta, discrete_delta, gau
 from dpgm_core.privacy.gdp import MOVED_CELLS
 from dpgm_core.privacy.joint_gaussian import normal_parts_delta, together_delta
 from dpgm_core.privacy.sensitivity import Sensitivity
-from dpgm_core.privacy.tabulated import (
-    LAST_DIGITS,
-    TabulatedNoise,
-    tabulated_cost,
-    tabulated_delta,
-    tabulated_variance,
-)
+from dpgm_core.privacy.tabulated import LAST_DIGITS, TabulatedNoise, tabulated_cost, tabulated_delta, tabulated_variance
 
 __all__ = [
     "Calibration",
@@ -322,15 +316,7 @@ def check_claims(noise: Noise, sensitivity: Sensitivity) -> None:
 
 
 def check_cost(cost: Budget, event: PrivacyEvent, sensitivity: Sensitivity) -> None:
-    """Refuse, with BudgetError, a cost below what core can prove for the event at this sensitivity.
-
-    >>> one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
-    >>> event = PrivacyEvent(kind="discrete-laplace", scale=4.0, sensitivity=1.0)
-    >>> check_cost(Budget.pure("1/4"), event, one)
-    >>> check_cost(Budget.pure("1e-300"), event, one)
-    Traceback (most recent call last):
-    dpgm_core.errors.BudgetError: its noise claims to cost epsilon = 1e-300, but discrete-laplace noise of scale 4 ...
-    """
+    """Refuse, with BudgetError, a cost below what core can prove for the event at this sensitivity."""
     gaussian = event.kind in _GAUSSIAN
     norm = sensitivity.l2 if gaussian else sensitivity.l1
     if event.sensitivity < norm * _ROOM:

@@ -46,10 +46,6 @@ def uniform_below(bound: int, count: int, randomness: Randomness) -> Words:
     """`count` independent uniform whole numbers from 0 to bound - 1, without modulo bias.
 
     Words at or above the last multiple of `bound` below 2^64 are drawn again. bound: 1 to 2^64.
-
-    >>> from dpgm_core._util.randomness import SeededRandomness
-    >>> bool((uniform_below(6, 1000, SeededRandomness(1)) < 6).all())
-    True
     """
     if bound == 1:
         return np.zeros(count, dtype=np.uint64)
@@ -65,10 +61,6 @@ def bernoulli_exp(numerators: Words, denominator: int, randomness: Randomness) -
 
     Algorithm 1 for gamma <= 1: with A_k ~ Bernoulli(gamma / k), the first k whose A_k fails is odd with probability
     exp(-gamma). Bernoulli(gamma / k) is drawn as Bernoulli(1 / k) and Bernoulli(gamma), so no product can overflow.
-
-    >>> from dpgm_core._util.randomness import SeededRandomness
-    >>> bernoulli_exp(np.zeros(3, dtype=np.uint64), 5, SeededRandomness(1)).tolist()
-    [True, True, True]
     """
     odd = np.ones(len(numerators), dtype=np.bool_)
     alive = np.arange(len(numerators))
@@ -213,10 +205,6 @@ def bernoulli_exp_square(roots: IntArray, denominator: int, randomness: Randomne
 
     With unit^2 <= denominator and root = k unit + rest, root^2 = rest^2 + 2k (unit rest) + k^2 (unit^2): a success in
     each of (k + 1)^2 Bernoullis whose exponents are at most 1. No number exceeds 64 bits.
-
-    >>> from dpgm_core._util.randomness import SeededRandomness
-    >>> bernoulli_exp_square(np.array([0, 100]), 5, SeededRandomness(1)).tolist()
-    [True, False]
     """
     unit = isqrt(denominator)
     # Cut at 2^25, so that its square fits: the probabilities beyond are below exp(-2^48) instead of smaller still.

@@ -332,11 +332,7 @@ def choose_units(budget: Budget, picks: int, person: int) -> tuple[int, Fraction
 
 
 def cost_of(h: Fraction, picks: int, move: int, kind: Literal["pure", "zcdp"]) -> Budget:
-    """Return the cost of so many picks at temperature h, pure or zCDP: that of the module, composed.
-
-    >>> print(cost_of(Fraction(1, 20), 10, 1, "pure"))
-    epsilon = ~1
-    """
+    """Return the cost of so many picks at temperature h, pure or zCDP: that of the module, composed."""
     each = 2 * h * move + SLACK
     return Budget("pure", epsilon=picks * each) if kind == "pure" else Budget("zcdp", rho=picks * each**2 / 8)
 
@@ -345,10 +341,6 @@ def draw_candidates(scores: IntArray, h: Fraction, picks: int, randomness: Rando
     """Draw `picks` candidates without replacement, each by the exponential mechanism among those left.
 
     scores: (candidates,), whole numbers. Source of the cost of several picks: Durfee and Rogers (2019).
-
-    >>> from dpgm_core._util.randomness import SeededRandomness
-    >>> draw_candidates(np.array([0, 4000, 0]), Fraction(1, 20), 1, SeededRandomness(1))
-    [1]
     """
     left = np.arange(len(scores))
     picked = []
@@ -365,11 +357,7 @@ def draw_candidates(scores: IntArray, h: Fraction, picks: int, randomness: Rando
 
 
 def probabilities(scores: IntArray, h: Fraction) -> list[Fraction]:
-    """Return the exact distribution of one pick: the probability of each candidate.
-
-    >>> [float(one) for one in probabilities(np.array([3, 3]), Fraction(1, 20))]
-    [0.5, 0.5]
-    """
+    """Return the exact distribution of one pick: the probability of each candidate."""
     cumulated = [0, *((int(one) << 32) + int(other) for one, other in zip(*_cumulated(scores, h), strict=True))]
     # The words U with U total / 2^128 >= cumulated begin at its quotient, rounded up.
     starts = [-(-(one << _WORD) // cumulated[-1]) for one in cumulated]
@@ -377,11 +365,7 @@ def probabilities(scores: IntArray, h: Fraction) -> list[Fraction]:
 
 
 def table_length(h: Fraction) -> int:
-    """Return the length of the table of weights of a temperature: those that are not below 2^-28 of the largest.
-
-    >>> table_length(Fraction(1, 20))
-    389
-    """
+    """Return the length of the table of weights of a temperature: those that are not below 2^-28 of the largest."""
     return math.floor(_MAX_EXPONENT / h) + 1
 
 

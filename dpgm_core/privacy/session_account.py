@@ -153,12 +153,6 @@ class SessionSpending:
     """The filter of one session: what is left of its account. A step that does not fit is refused, with Overspent.
 
     spent: the (epsilon, delta), or mu, that the account is for.
-
-    >>> account = SessionAccount(mu_squared=Fraction(1), choices=((1, Fraction(1, 8)),))
-    >>> spending = SessionSpending(account, Budget.approx(4, "1e-3"))
-    >>> spending.pay_choices(2, Fraction(1, 10))
-    >>> float(spending.mu_squared), spending.choices
-    (0.685840..., ())
     """
 
     def __init__(self, account: SessionAccount, spent: Budget) -> None:
@@ -172,12 +166,7 @@ class SessionSpending:
         return tuple(self._free)
 
     def pay(
-        self,
-        cost: Budget,
-        *,
-        noise: Sequence[Calibration] = (),
-        choices: int = 0,
-        reserved: Fraction = Fraction(0),
+        self, cost: Budget, *, noise: Sequence[Calibration] = (), choices: int = 0, reserved: Fraction = Fraction(0)
     ) -> None:
         """Pay for a step of this zCDP cost: its noise, or so many choices, or else a descent.
 

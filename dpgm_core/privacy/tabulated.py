@@ -180,13 +180,6 @@ def tabulated_cost(distribution: NoiseDistribution, sensitivity: Sensitivity, ki
         What one person can change.
     kind : {"pure", "zcdp", "gdp"}
         Of the budget. What an (epsilon, delta) costs is `tabulated_delta`.
-
-    Examples
-    --------
-    >>> one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
-    >>> halves = NoiseDistribution(weights=(2, 1), tail=Fraction(1, 2))
-    >>> print(tabulated_cost(halves, one, "pure"), tabulated_cost(halves, one, "zcdp"))
-    epsilon = ~0.693147 rho = ~0.2402...
     """
     if kind == "approx":
         raise BudgetError("the cost of tabulated noise in (epsilon, delta) is its delta at an epsilon; ask for that")
@@ -201,12 +194,7 @@ def tabulated_cost(distribution: NoiseDistribution, sensitivity: Sensitivity, ki
 
 
 def tabulated_delta(distribution: NoiseDistribution, sensitivity: Sensitivity, epsilon: Fraction) -> float:
-    """Return a delta at which one release with this noise is (epsilon, delta)-private, rounded up.
-
-    >>> one = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
-    >>> tabulated_delta(NoiseDistribution(weights=(2, 1), tail=Fraction(1, 2)), one, Fraction(7, 10))
-    0.0
-    """
+    """Return a delta at which one release with this noise is (epsilon, delta)-private, rounded up."""
     if _pure_epsilon(distribution, sensitivity) <= epsilon:
         return 0.0
     mu = math.sqrt(_mu_squared(distribution, sensitivity)) * (1 + 1e-15)
@@ -295,11 +283,7 @@ def _is_log_concave(distribution: NoiseDistribution) -> bool:
 
 
 def log_moment(distribution: NoiseDistribution, slopes: FloatArray) -> FloatArray:
-    """Return log E exp(s W) for each slope s, any shape; infinite where there is none.
-
-    >>> log_moment(NoiseDistribution(weights=(2, 1), tail=Fraction(1, 2)), np.array([0.0, 1.0])).round(6).tolist()
-    [0.0, inf]
-    """
+    """Return log E exp(s W) for each slope s, any shape; infinite where there is none."""
     logs, log_tail, log_total = _log_weights(distribution)
     result = np.full(np.shape(slopes), math.inf)
     for place, slope in np.ndenumerate(np.abs(slopes)):

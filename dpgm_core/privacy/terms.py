@@ -69,11 +69,6 @@ def public_domain(*, labels: Sequence[str] = (), bins: Sequence[str] = (), const
     """Return what a guarantee assumes public of a domain.
 
     labels, bins: the attributes whose labels or bins were found privately. constraints: their names.
-
-    >>> public_domain()
-    'the domain'
-    >>> public_domain(labels=["job"], bins=["age", "pay"])
-    "the domain but for the labels of 'job' and the bins of 'age' and 'pay', which were found privately within the ..."
     """
     domain = f"the domain with its constraints {_named(constraints)}" if constraints else "the domain"
     private_parts = [f"the {what} of {_named(names)}" for what, names in (("labels", labels), ("bins", bins)) if names]
@@ -500,9 +495,6 @@ def charge_conditions(terms: Terms, *, unsafe: str | None, private: bool) -> tup
     """Return the conditions that a ledger entry states of the release that it pays for; () if there are none.
 
     unsafe: why the noise does not keep the budget to the letter, if so. private: False when a seed is involved.
-
-    >>> charge_conditions(Terms(neighbours="add-remove", total="public"), unsafe=None, private=True)
-    ('conditional on public N',)
     """
     conditions = {PUBLIC_N: terms.condition is not None, f"{UNSAFE} noise": unsafe is not None, SEEDED: not private}
     return tuple(condition for condition, holds in conditions.items() if holds)
@@ -540,9 +532,6 @@ def odds_factor(budget: Budget) -> float | None:
     """Return e^epsilon: by what factor the odds of any conclusion about one unit can change at most; inf beyond e^700.
 
     None for budgets that bound no such factor for every outcome: rho, mu, and epsilon with a delta.
-
-    >>> odds_factor(Budget.pure(1)), odds_factor(Budget.zcdp(1))
-    (2.7182818284590455, None)
     """
     if budget.kind != "pure":
         return None
@@ -553,10 +542,6 @@ def best_guess(budget: Budget) -> float:
     """Return how often at most an attacker who knows all but one unit guesses right which of two neighbours it was.
 
     Of two that are equally likely beforehand, so that 0.5 is a coin's. The module has the proof.
-
-    >>> budgets = (Budget.pure(1), Budget.approx(1, "0.01"), Budget.zcdp("0.02"), Budget.gdp("0.2"))
-    >>> [round(best_guess(one), 4) for one in budgets]
-    [0.7311, 0.7337, 0.55, 0.5398]
     """
     if budget.kind == "zcdp":
         rho = float(budget.rho)
@@ -608,11 +593,6 @@ def change_factor(
     Notes
     -----
     See the claim of the module.
-
-    Examples
-    --------
-    >>> [int(change_factor("zcdp", 1, 1, tables_alone=tables)) for tables in (True, False)]
-    [2, 4]
     """
 
     def grown(added: int, removed: int) -> int:
@@ -624,13 +604,7 @@ def change_factor(
 
 
 def grow_budget(budget: Budget, factor: Fraction) -> Budget | None:
-    """Return a budget grown by a factor of `change_factor` or `Terms.exchange_factor`; None where nothing is bounded.
-
-    Examples
-    --------
-    >>> print(grow_budget(Budget.pure("0.5"), Fraction(3)), grow_budget(Budget.approx(9, "0.1"), Fraction(2)))
-    epsilon = 1.5 None
-    """
+    """Return a budget grown by what `change_factor` or `Terms.exchange_factor` gives; None for no bound."""
     if budget.kind != _STEPWISE:
         return budget * factor
     steps = math.ceil(factor)
@@ -651,13 +625,6 @@ def grow_text(kind: BudgetKind, factor: Fraction | str) -> str:
         The kind of the budget.
     factor : Fraction or str
         The factor; a letter, such as "r", stands for a group of so many units.
-
-    Examples
-    --------
-    >>> [grow_text("zcdp", Fraction(8, 3)), grow_text("zcdp", "r"), grow_text("gdp", "r")]
-    ['8/3 rho', 'r^2 rho', 'r mu']
-    >>> grow_text("approx", Fraction(2))
-    '(2 epsilon, (1 + e^epsilon) delta)'
     """
     if kind != _STEPWISE:
         unit, square = _UNITS[kind]

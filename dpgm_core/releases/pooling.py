@@ -116,11 +116,6 @@ def united(structures: Sequence[Structure]) -> Structure:
     """The structure with every table of any of them, once; the first one if the others add none.
 
     Raises BudgetError for none, StructureError for different domains.
-
-    >>> from dpgm_core import Domain
-    >>> domain = Domain.from_sizes({"a": 2, "b": 2})
-    >>> united([Structure(domain, [("a", "b")]), Structure(domain, [("b", "a"), ("a",)])]).cliques
-    (('a', 'b'), ('a',))
     """
     if not structures:
         raise BudgetError("a pool needs at least one release")

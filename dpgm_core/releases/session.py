@@ -49,9 +49,6 @@ def score_sensitivity(count: int, person: int) -> Sensitivity:
     """How far one person moves so many distances, or means of them, in units of 1/1024 record.
 
     person: as `TableDistance.move` says.
-
-    >>> score_sensitivity(3, 1).l2_squared
-    3145728
     """
     move = SCORE_GRID * person
     return Sensitivity(l0=count, l1=count * move, l2_squared=count * move**2, linf=move)
@@ -203,9 +200,6 @@ def caveats_of(releases: Sequence[NoisyTables]) -> tuple[str, ...]:
     """Why whatever is computed from releases is less private than their budget: in the words of their guarantee.
 
     Unsafe noise, a seed, a public N; empty if there is nothing of the kind. Of no release nothing is known.
-
-    >>> caveats_of([])
-    ('This model carries no release, so nothing is known about the privacy of what it was made from',)
     """
     if not releases:
         return (UNKNOWN.removesuffix("."),)
@@ -218,9 +212,6 @@ def stamp_of(releases: Sequence[NoisyTables], guarantee: str) -> dict[str, Any]:
 
     guarantee: of all releases together, in words. private: false with a seed, None without a release. unsafe: why the
     guarantee does not hold to the letter, or None. conditions: what else it says, of rounds and of N.
-
-    >>> stamp_of([], UNKNOWN)["private"] is None
-    True
     """
     return {
         "private": all(one.private for one in releases) if releases else None,

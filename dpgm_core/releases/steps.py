@@ -335,11 +335,7 @@ _ONE = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
 
 
 def mechanism_of(budget: Budget) -> str:
-    """Core's own noise of a session: discrete Laplace for pure budgets, discrete Gaussian for zCDP.
-
-    >>> mechanism_of(Budget.pure(1))
-    'laplace'
-    """
+    """Core's own noise of a session: discrete Laplace for pure budgets, discrete Gaussian for zCDP."""
     return "laplace" if budget.kind == "pure" else "gaussian"
 
 

@@ -24,11 +24,7 @@ __all__ = ["contradictions", "counted", "estimate_total", "false_alarm", "far_fr
 
 
 def stated_total(terms: Terms, records: int) -> float:
-    """N as the terms state it, `records` where it is public, at least 1 then; 0 where it is estimated.
-
-    >>> [stated_total(Terms(neighbours="add-remove", total=total), 70) for total in ("public", 50, "estimated")]
-    [70.0, 50.0, 0.0]
-    """
+    """N as the terms state it, `records` where it is public, at least 1 then; 0 where it is estimated."""
     return max(1.0, float(records)) if terms.total_policy == "public" else terms.declared_total or 0.0
 
 

@@ -294,14 +294,7 @@ def cells_as_drawn(release: NoisyTables) -> list[tuple[int, float]]:
 
 
 def cell_variances(release: NoisyTables, clique: Clique) -> FloatArray:
-    """The noise variance of each cell of a table, records**2, axes as in `clique`: a merged cell has that of all in it.
-
-    >>> from dpgm_core import Budget, Domain, Structure, release
-    >>> structure = Structure(Domain.from_sizes({"a": 3}), [("a",)])
-    >>> noisy = release(np.array([[0], [1], [2]]), structure, Budget.pure(1), neighbours="add-remove")
-    >>> (cell_variances(coarsened(noisy, {"a": [0, 1, 1]}), ("a",)) / noisy.variances).tolist()
-    [1.0, 2.0]
-    """
+    """The noise variance of each cell, records**2, axes as in `clique`: a merged cell has that of all in it."""
     number = release.structure.find(clique)[0]
     noise, shape = release.noise[number], release.structure.shapes[number]
     if not isinstance(noise, SummedNoise):
@@ -311,11 +304,7 @@ def cell_variances(release: NoisyTables, clique: Clique) -> FloatArray:
 
 
 def block_sums(table: Array, axis: int, codes: IntArray) -> Array:
-    """The table with one axis summed by block. codes: the block of each place on it, 0, 1, ... without gaps.
-
-    >>> block_sums(np.array([[1, 2, 3], [4, 5, 6]]), 1, np.array([0, 1, 1])).tolist()
-    [[1, 5], [4, 11]]
-    """
+    """The table with one axis summed by block. codes: the block of each place on it, 0, 1, ... without gaps."""
     moved = np.moveaxis(table, axis, 0)
     summed = np.zeros((int(codes.max()) + 1, *moved.shape[1:]), dtype=table.dtype)
     np.add.at(summed, codes, moved)

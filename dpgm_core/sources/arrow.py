@@ -300,11 +300,7 @@ _NULL, _TEXT, _BOOL, _INT, _UINT, _FLOAT, _DECIMAL = range(len(_TYPES))
 
 
 def objects(values: Iterable[object]) -> Any:
-    """The cells as a chunked array of dense unions, a chunk per batch; never fails, whatever a cell holds.
-
-    >>> objects([1, "a", None, True]).to_pylist()
-    [1, b'a', None, True]
-    """
+    """The cells as a chunked array of dense unions, a chunk per batch; never fails, whatever a cell holds."""
     cells = iter(values)
     chunks = []
     while part := list(islice(cells, BATCH_ROWS)):

@@ -453,10 +453,6 @@ def whole_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
     """Blocks of whole lines, each ending in LF, and how many lines longer than `MAX_LINE` were left out of each.
 
     Memory is bounded by the block size. An unfinished last line is finished; the file's last LF starts no line.
-
-    >>> import io
-    >>> list(whole_lines(io.BytesIO(b"a\\nb")))
-    [(b'a\\n', 0), (b'b\\n', 0)]
     """
     rest, skipping = b"", False
     while chunk := stream.read(MAX_LINE):
@@ -483,9 +479,6 @@ def malformed_lines(block: bytes, delimiter: bytes, quoting: bool) -> list[int]:
     """The numbers, from 0, of lines that pyarrow must not see: NUL, lone CR, not UTF-8, quotes out of order.
 
     A line with a wrong number of fields is not among them. block: whole lines, each ending in LF.
-
-    >>> malformed_lines(b"a,b\\na\\rb\\n", b",", False)
-    [1]
     """
     bad: set[int] = set()
     # Whole-block tests first: nearly all blocks pass them, and they run at memory speed.
@@ -570,9 +563,6 @@ def as_utf8(stream: IO[bytes], encoding: Encoding) -> IO[bytes]:
 
     encoding: "utf-16" takes the byte order of the file's mark; without one, that in which its first letter is an ASCII
     one. Memory is bounded, and the same bytes come out whatever is read at once.
-
-    >>> as_utf8(io.BytesIO("é;ü".encode("cp1252")), "cp1252").read().decode()
-    'é;ü'
     """
     return stream if encoding == "utf-8" else io.BufferedReader(_Transcoded(stream, encoding), _READ)
 

@@ -97,12 +97,7 @@ def check_types(domain: Domain, types: Mapping[str, Any]) -> None:
 
 
 def encoder(attribute: Attribute) -> Callable[[Any], CodeArray]:
-    """A function from an Arrow array of raw values to their codes, in `code_dtype(attribute.size)`.
-
-    >>> size = Attribute.of_labels("size", ["1", "2"], unknown="?", null="none")
-    >>> encoder(size)(pa.array([1.0, 2.0, 2.5, None])).tolist()
-    [0, 1, 2, 3]
-    """
+    """A function from an Arrow array of raw values to their codes, in `code_dtype(attribute.size)`."""
     of_values = _by_labels(attribute) if attribute.edges is None else _by_bins(attribute)
     booleans = np.array([attribute.typed_code(text) for text in _boolean_texts(attribute)], code_dtype(attribute.size))
     axis = _axis_of(attribute)
@@ -383,9 +378,6 @@ def as_text(array: Any) -> Any:
     Numbers that are whole give their digits, other floats the shortest decimal that reads back: in single precision
     if that holds them, else in double, whatever their type. Dates and times are ISO 8601, a timestamp at midnight is
     its date, durations are seconds. Each cell of a dense union has the text of its own type.
-
-    >>> as_text(pa.array([1.0, 0.5, float("nan")])).to_pylist()
-    [b'1', b'0.5', None]
     """
     array = plain(array)
     kind = array.type
@@ -447,11 +439,7 @@ def check_key(key: str, kind: Any) -> None:
 
 
 def key_texts(key: str, raw: Any) -> Any:
-    """The person keys as large_binary, null where there is none: an empty text is no key. Raises DataError.
-
-    >>> key_texts("id", pa.array(["7", "", None])).to_pylist()
-    [b'7', None, None]
-    """
+    """The person keys as large_binary, null where there is none: an empty text is no key. Raises DataError."""
     check_key(key, raw.type)
     texts = attempt(_UNREADABLE_KEY.format(key), lambda: as_text(raw).cast(pa.large_binary()))
     # Not if_else: with a null, older pyarrows give a slice of texts the bytes of other rows (apache/arrow issue 49410),

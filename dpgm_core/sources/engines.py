@@ -331,22 +331,12 @@ def to_sum(part: Buffer, cells: int | None = None) -> IntArray:
 
 
 def of_reason(words: str) -> bytes:
-    """Why there is nothing, in public words.
-
-    >>> to_sum(of_reason("no such table"))
-    Traceback (most recent call last):
-    dpgm_core.errors.SourceRefused: no such table
-    """
+    """Why there is nothing, in public words."""
     return _with_checksum(_REASON, words.encode("utf-8", "backslashreplace"))
 
 
 def of_codes(codes: Codes, lengths: IntArray | None) -> bytes:
-    """Codes of some persons, and of how many rows each is; None: of one.
-
-    >>> codes, lengths = to_codes(of_codes([np.array([4, 0, 2], np.uint8)], np.array([1, 2])))
-    >>> codes[0].tolist(), lengths.tolist()
-    ([4, 0, 2], [1, 2])
-    """
+    """Codes of some persons, and of how many rows each is; None: of one."""
     if lengths is None:
         return _block(_CODES, codes, False, b"")
     starts = np.zeros(int(lengths.sum()), np.bool_)

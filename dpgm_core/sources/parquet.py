@@ -360,9 +360,6 @@ def in_lanes(
 
     size: an item's bytes. ahead: bytes that may wait at a time, apart from one item of each lane that is being made; an
     item larger than a lane's share waits alone.
-
-    >>> list(in_lanes([lambda: iter([1, 2]), lambda: iter([3])], lambda item: 1))
-    [1, 2, 3]
     """
     # One stream more than lanes is open: while the last items of the first are taken, no lane has to rest.
     max_bytes = ahead // (lanes + 1)

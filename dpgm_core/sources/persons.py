@@ -19,17 +19,7 @@ from dpgm_core.sources.contract import KeyedSource
 from dpgm_core.sources.encoding import key_texts
 from dpgm_core.sources.reading import BATCH_ROWS, attempt, checked_batch, shielded
 
-__all__ = [
-    "PersonSource",
-    "Words",
-    "checked_keys",
-    "digests",
-    "layout_of",
-    "mixed",
-    "packed",
-    "part_of",
-    "unpacked",
-]
+__all__ = ["PersonSource", "Words", "checked_keys", "digests", "layout_of", "mixed", "packed", "part_of", "unpacked"]
 
 # Hashes of the person's key and of the row's codes choose the rows: each of a person's rows that differ is as likely
 # to count as any other, and the choice is a function of the person's own rows. The smallest rows, say, would be the
@@ -47,12 +37,6 @@ class PersonSource:
     memory.
 
     source: a KeyedSource, such as those of dpgm. person: the key's column. rows_per_person: r, at least 1.
-
-    >>> from dpgm_core.sources.codes import CodesSource
-    >>> rows = {"id": np.array([7, 8, 7, 7]), "a": np.array([2, 0, 1, 2])}
-    >>> source = PersonSource(source=CodesSource(data=rows), person="id", rows_per_person=2)
-    >>> sorted(next(source.batches(Domain.from_sizes({"a": 3}), ["a"]))[0].tolist())
-    [0, 2, 2]
     """
 
     source: KeyedSource = field(metadata={"help": "where the rows are read"})
@@ -203,11 +187,7 @@ _MAX_WORDS = 16
 
 
 def digests(texts: Sequence[bytes]) -> Words:
-    """Return the first 8 bytes of the SHA-256 of each text, little-endian.
-
-    >>> hex(digests([b"abc"])[0])
-    '0xeacf018fbf1678ba'
-    """
+    """Return the first 8 bytes of the SHA-256 of each text, little-endian."""
     return np.frombuffer(b"".join(hashlib.sha256(text).digest()[:8] for text in texts), np.dtype("<u8"))
 
 
@@ -228,9 +208,6 @@ def part_of(lengths: IntArray, letters: Array, parts: int) -> IntArray:
     """Return the part of each text, 0 ... parts - 1: the same wherever it is computed, and about as many in each.
 
     lengths: of the texts, (rows,). letters: of all texts, uint8. parts: up to 2^16.
-
-    >>> part_of(np.array([1, 0, 1]), np.frombuffer(b"xx", np.uint8), 10).tolist()
-    [1, 0, 1]
     """
     ends = np.cumsum(lengths)
     padded = np.concatenate([np.zeros(8, np.uint8), letters])

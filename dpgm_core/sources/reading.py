@@ -47,12 +47,7 @@ S = TypeVar("S")
 
 
 def attempt(message: str, call: Callable[[], T]) -> T:
-    """Return the result of `call`, made in silence; its errors become DataError(message), text and context dropped.
-
-    >>> attempt("cannot read x.csv", lambda: int("secret"))
-    Traceback (most recent call last):
-    dpgm_core.errors.DataError: cannot read x.csv
-    """
+    """Return the result of `call`, made in silence; its errors become DataError(message), text and context dropped."""
     try:
         with quiet():
             return call()
@@ -86,11 +81,7 @@ def opened(path: Place, call: Callable[[], T]) -> T:
 
 
 def mapped(function: Callable[[S], T], items: Iterable[S], workers: int = 2) -> Iterator[T]:
-    """`map` in threads, in order, with at most `workers` + 1 results waiting, so that memory stays bounded.
-
-    >>> list(mapped(abs, [-1, 2, -3]))
-    [1, 2, 3]
-    """
+    """`map` in threads, in order, with at most `workers` + 1 results waiting, so that memory stays bounded."""
     waiting: deque[Future[T]] = deque()
     pool = ThreadPoolExecutor(workers)
     try:

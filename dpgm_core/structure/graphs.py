@@ -32,11 +32,7 @@ Adjacency = dict[str, set[str]]
 
 
 def neighbours_of(names: Iterable[str], cliques: Iterable[Sequence[str]]) -> Adjacency:
-    """The graph in which the members of each clique are joined pairwise.
-
-    >>> neighbours_of(["a", "b"], [("a", "b")])
-    {'a': {'b'}, 'b': {'a'}}
-    """
+    """The graph in which the members of each clique are joined pairwise."""
     adjacency: Adjacency = {name: set() for name in names}
     for clique in cliques:
         for name in clique:
@@ -47,11 +43,7 @@ def neighbours_of(names: Iterable[str], cliques: Iterable[Sequence[str]]) -> Adj
 
 
 def components(adjacency: Mapping[str, set[str]]) -> list[set[str]]:
-    """The connected components, in order of their first attribute.
-
-    >>> len(components(neighbours_of(["a", "b", "c"], [("a", "b")])))
-    2
-    """
+    """The connected components, in order of their first attribute."""
     left = dict.fromkeys(adjacency)
     parts = []
     while left:
@@ -93,11 +85,7 @@ class Elimination:
 
 
 def eliminate(adjacency: Mapping[str, set[str]], sizes: Mapping[str, int], order: Iterable[str]) -> Elimination:
-    """Price one elimination order by playing it.
-
-    >>> eliminate(neighbours_of("abc", ["ab", "bc"]), dict.fromkeys("abc", 2), "abc").treewidth
-    1
-    """
+    """Price one elimination order by playing it."""
     names = list(adjacency)
     place = {name: i for i, name in enumerate(names)}
     played = BitGraph.of(adjacency, sizes).play(map(place.__getitem__, order))
@@ -119,9 +107,6 @@ def elimination_orders(adjacency: Mapping[str, set[str]], sizes: Mapping[str, in
     Ties break by fewest cells, then by position, so the answer does not depend on hashing. Wide graphs are dear to
     search: where no order keeps every table below 2**64 cells, one is priced and no more are sought; where the
     cheap orders are past that, fill-ins are not counted.
-
-    >>> elimination_orders(neighbours_of("abc", ["ab", "bc"]), dict.fromkeys("abc", 2))[0].total
-    10
     """
     graph = BitGraph.of(adjacency, sizes)
     names = list(adjacency)
@@ -155,9 +140,6 @@ def junction_tree(elimination: Elimination) -> tuple[list[Clique], list[tuple[in
 
     The cluster of a step hangs on the cluster of the first attribute eliminated among its neighbours; clusters
     inside a neighbour are merged into it (running intersection holds by construction).
-
-    >>> junction_tree(eliminate(neighbours_of("abc", ["ab", "bc"]), dict.fromkeys("abc", 2), "abc"))
-    ([('a', 'b'), ('b', 'c')], [(0, 1)])
     """
     step_of = {name: i for i, name in enumerate(elimination.order)}
     parents: list[int | None] = []
@@ -319,12 +301,7 @@ class BitGraph:
         return self.fill(self.sizes)
 
     def play(self, order: Iterable[int], most: float = math.inf) -> Played:
-        """Eliminate in a given order; it ends early, its total above `most`, where the clusters have more cells.
-
-        >>> played = BitGraph((0b010, 0b101, 0b010), (2, 2, 2)).play([1, 0, 2])
-        >>> played.around, played.total, played.width
-        ((5, 4, 0), 14, 2)
-        """
+        """Eliminate in a given order; it ends early, its total above `most`, where the clusters have more cells."""
         state = _State(self)
         for place in order:
             state.take(place)
@@ -333,11 +310,7 @@ class BitGraph:
         return state.played()
 
     def greedy(self, rule: Rule, ranks: Sequence[int], most: float = math.inf) -> Played:
-        """Eliminate what is least by (rule, cells, rank); it ends early as `play` does.
-
-        >>> BitGraph((0b010, 0b101, 0b010), (2, 2, 2)).greedy("fill", [2, 1, 0]).order
-        (2, 1, 0)
-        """
+        """Eliminate what is least by (rule, cells, rank); it ends early as `play` does."""
         state = _State(self) if rule in ("cells", "neighbours") else _Filling(self, weighted=rule == "weighted fill")
         cells, value = state.cells, state.value(rule)
         current = [(value(place), cells[place], rank, place) for place, rank in enumerate(ranks)]

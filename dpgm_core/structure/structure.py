@@ -20,12 +20,7 @@ from dpgm_core.structure import builders, graphs
 from dpgm_core.structure.builders import cliques_of_table, or_single, read_singletons
 from dpgm_core.structure.graphs import Clique
 
-__all__ = [
-    "Groups",
-    "Structure",
-    "StructureReport",
-    "group_text",
-]
+__all__ = ["Groups", "Structure", "StructureReport", "group_text"]
 
 #: Cliques that share one parameter table; most groups are of one.
 Groups = tuple[tuple[Clique, ...], ...]

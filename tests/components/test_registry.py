@@ -1,6 +1,7 @@
-"""The registry: what is offered and by whom; and that no plugin, however broken, stops the host."""
+"""The registry: plugins found, made and refused; requirements of versions; what core offers."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -10,10 +11,12 @@ from typing import Any
 import attrs
 import pytest
 
-from dpgm_core.components.registry import Registry, default_registry, make
+from dpgm_core.components.builtins import INFERENCE, LEARNER, MECHANISM, dpgm_components
+from dpgm_core.components.registry import Registry, default_registry, make, unmet_requirement
 from dpgm_core.errors import (
     ContestedComponent,
     DataError,
+    DpgmError,
     IncompatiblePlugin,
     OptionError,
     PluginLoadError,
@@ -425,3 +428,73 @@ def test_records_of_a_known_engine_name_the_plugin_that_is_missing():
         registry.source_of(child)
     registry = taken_by(spark=("pyspark.sql.dataframe:DataFrame",))
     assert registry.source_of(child).data is child
+
+
+@pytest.mark.parametrize(
+    ("requirement", "version", "met"),
+    [
+        ("dpgm-core", "0.1.0", True),
+        ("dpgm-core>=0.1", "0.1.0", True),
+        ("dpgm-core>=0.2", "0.1.9", False),
+        ("dpgm-core>=0.1.0", "0.1", True),
+        ("DPGM.Core<2,>=1.5", "1.10.1", True),
+        ("dpgm-core>1.10", "1.9", False),
+        ("dpgm-core<1", "1.0.0", False),
+        ("dpgm-core==1.*", "1.7", True),
+        ("dpgm-core==1.2.*", "1.3", False),
+        ("dpgm-core!=1.3", "1.3.0", False),
+        ("dpgm-core~=1.4.2", "1.4.9", True),
+        ("dpgm-core~=1.4.2", "1.5.0", False),
+        ("dpgm-core~=1.4", "1.9", True),
+        ("dpgm-core[testing]>=9; extra == 'testing'", "0.1", True),
+        ("dpgm-core-extras>=9", "0.1", True),
+        ("dpgm-core>=1!3", "0.1", True),
+        ("dpgm-core @ https://example.org/core.whl", "0.1", True),
+        ("dpgm-core>=0.2", "0.2.0.dev3", True),
+        ("not a requirement at all >=", "0.1", True),
+    ],
+)
+def test_requirements_are_read_as_pip_reads_them(requirement, version, met):
+    """Release numbers, wildcards, compatible releases; extras, epochs and what is no requirement are left to pip."""
+    assert (unmet_requirement([requirement], "dpgm-core", version) is None) == met
+
+
+def test_requirements_agree_with_packaging():
+    """The library that pip uses says the same on a grid of clauses and versions."""
+    specifiers = pytest.importorskip("packaging.specifiers")
+    for sign in ("==", "!=", "<=", ">=", "<", ">", "~="):
+        for wanted in ("0.1", "1.0", "1.2.3", "1.10"):
+            for version in ("0.1", "0.1.0", "0.2", "1.0", "1.2", "1.2.3", "1.2.4", "1.10", "2.0"):
+                found = unmet_requirement([f"dpgm-core{sign}{wanted}"], "dpgm-core", version) is None
+                assert found == specifiers.SpecifierSet(sign + wanted).contains(version), (sign, wanted, version)
+
+
+def test_the_defaults_can_be_made_and_no_name_is_offered_twice():
+    """The inference by core itself, noise and learner by the first-party plugins."""
+    names = [(one.kind, one.name) for one in dpgm_components()]
+    assert len(names) == len(set(names))
+    assert ("inference", INFERENCE) in [(one.kind, one.name) for one in dpgm_components()]
+    for kind, name in (("inference", INFERENCE), ("mechanism", MECHANISM), ("learner", LEARNER)):
+        make(kind, name)
+
+
+NUMBERS = [
+    pytest.param(offer.component.kind, offer.component.name, option.name, id=f"{offer.component.name}-{option.name}")
+    for offer in Registry.discover()
+    if offer.component.kind in ("mechanism", "inference", "collective", "learner")
+    for option in attrs.fields(Registry.discover().load(offer.component.kind, offer.component.name))
+    if isinstance(option.default, (int, float)) and not isinstance(option.default, bool)
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "option"), NUMBERS)
+def test_no_number_is_taken_that_is_none(kind, name, option):
+    """NaN, infinities, negatives and bools, built directly and through the registry."""
+    implementation = Registry.discover().load(kind, name)
+    fields = attrs.fields(implementation)
+    needed = {one.name: one.metadata["sample"] for one in fields if one.default is attrs.NOTHING}
+    for wrong in (math.nan, math.inf, -math.inf, -1, True):
+        with pytest.raises((DpgmError, ValueError, TypeError), match=option):
+            implementation(**needed | {option: wrong})
+        with pytest.raises(DpgmError, match=option):
+            make(kind, {"name": name, **needed, option: wrong})

@@ -1,4 +1,4 @@
-"""Persons by label: each person counts once for a label, and for at most r of them."""
+"""Persons by label, and ranks of edges compared with their definition."""
 
 import numpy as np
 import pyarrow as pa
@@ -6,10 +6,12 @@ import pytest
 from attrs import evolve
 
 from dpgm_core import Attribute, DataError
+from dpgm_core.counting.bins import rank_scores, ranks_of
 from dpgm_core.counting.labels import MAX_LABEL_BYTES, persons_by_label
 from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.domain.labels import Matching
 from dpgm_core.domain.shapes import SHAPES
+from dpgm_core.privacy.bins import RankDistance
 from dpgm_core.sources import as_source
 from dpgm_core.sources.arrow import ArrowSource
 from dpgm_core.sources.contract import RawBatch
@@ -127,3 +129,24 @@ def test_a_person_moves_at_most_r_shapes_by_one(rows):
         "integer 2^1": 1,
         "text": 1,
     }
+
+
+def test_scores_are_those_of_the_definition():
+    """Claim: an edge scores its distance from the median and that of the next edge towards it, in every node."""
+    codes = np.random.default_rng(0).integers(0, 9, 200)
+    ranks = ranks_of(np.bincount(codes, minlength=9))
+    for first in range(8):
+        for last in range(first + 2, 10):
+            inside = codes[(codes >= first) & (codes < last)]
+            off = [2 * int((inside < edge).sum()) - len(inside) for edge in range(first, last + 1)]
+            wanted = [-abs(off[at]) - max(0, off[at - 1], -off[at + 1]) for at in range(1, last - first)]
+            assert rank_scores(ranks, RankDistance(first=first, last=last)).tolist() == wanted
+
+
+def test_a_heavy_cell_is_cut_off_whatever_empty_stretch_is_beside_it():
+    """Claim: of all edges with the same ranks the one next to the heavy cell has the best score, on either side."""
+    counts = np.zeros(50, np.int64)
+    counts[[20, 45]] = 1000, 10
+    nodes = [RankDistance(first=first, last=last) for first, last in ((0, 50), (0, 21), (20, 50))]
+    best = [node.candidates[int(np.argmax(rank_scores(ranks_of(counts), node)))] for node in nodes]
+    assert best == [21, 20, 21]

@@ -1,56 +1,17 @@
-"""Weighted counts against a sum by hand, person by person, in fractions."""
+"""Weighted counts and clipped scores of a few persons against sums by hand."""
 
-from collections import Counter
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from dpgm_core import Contributions, Domain, Structure, Terms
+from dpgm_core import ClippedScore, Contributions, Domain, Structure, Terms
+from dpgm_core.counting.clipped_scores import ClippedScores, FewCounts
+from dpgm_core.counting.table_counts import Counts
 from dpgm_core.counting.weights import WeightedCounts
 
 DOMAIN = Domain.from_sizes(dict.fromkeys("abc", 3))
-STRUCTURES = {
-    "chain": Structure.chain(DOMAIN),
-    "tied": Structure(DOMAIN, [("a",)], tied=[[("a", "b"), ("b", "c")]]),
-    "empty clique": Structure(DOMAIN, [(), ("c", "a")]),
-}
-
-
-def by_hand(structure, persons, per, grid):
-    """Cells of all tables: each row of each person adds floor(D / K) to one cell per clique."""
-    total = Counter()
-    for rows in persons:
-        for number, group in enumerate(structure.groups):
-            for clique in group:
-                hits = len(rows) * (1 if per == "clique" else len(group))
-                for row in rows:
-                    cell = tuple(row["abc".index(name)] for name in clique)
-                    total[number, cell] += grid * Fraction(1, hits) // 1
-    return [
-        int(total[number, cell])
-        for number, group in enumerate(structure.groups)
-        for cell in np.ndindex(*structure.domain.shape(group[0]))
-    ]
-
-
-@pytest.mark.parametrize("per", ["clique", "group"])
-@pytest.mark.parametrize("name", STRUCTURES)
-def test_shares_are_those_summed_by_hand(name, per):
-    """Persons with 1 to 5 rows, a grid that no number of rows divides, in one piece and in two."""
-    structure, grid = STRUCTURES[name], 61
-    rng = np.random.default_rng(7)
-    persons = [[tuple(row) for row in rng.integers(0, 3, (rng.integers(1, 6), 3))] for _ in range(30)]
-    statistic = WeightedCounts(structure, Contributions(per=per, grid=grid))
-
-    def partial(some):
-        rows = np.array([row for rows in some for row in rows])
-        codes = [rows[:, "abc".index(column)] for column in statistic.columns]
-        return statistic.partial(codes, np.array([len(rows) for rows in some]))
-
-    whole = partial(persons)
-    assert whole.tolist() == by_hand(structure, persons, per, grid)
-    assert whole.tolist() == (partial(persons[:11]) + partial(persons[11:])).tolist()
 
 
 def test_no_person_adds_more_than_is_declared():
@@ -62,3 +23,51 @@ def test_no_person_adds_more_than_is_declared():
     sums = [int(statistic.partial([np.zeros(rows, int)], np.array([rows])).sum()) for rows in range(1, 51)]
     assert sums == [rows * (60 // rows) for rows in range(1, 51)]
     assert max(sums) == statistic.sensitivity(terms).l1 == 60
+
+
+CHAIN = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 3)))
+TIED = Structure(Domain.from_sizes(dict.fromkeys("abc", 3)), [("a",)], tied=[[("a", "b"), ("b", "c")]])
+EMPTY = Structure(Domain.from_sizes(dict.fromkeys("abc", 3)), [(), ("c", "a")])
+CODES = [column.astype(np.uint8) for column in np.random.default_rng(2).integers(0, 3, (3, 40))]
+LENGTHS = np.array([1, 2, 3, 4] * 4)
+
+
+def codes_of(statistic):
+    """The columns that it asks for."""
+    return [CODES["abc".index(name)] for name in statistic.columns]
+
+
+@pytest.mark.parametrize("structure", [CHAIN, TIED, EMPTY], ids=["chain", "tied", "empty clique"])
+def test_few_counts_are_the_counts(structure):
+    """The same tables as the blocked kernel gives."""
+    few, many = FewCounts(structure), Counts.of(structure)
+    found = few.tables(few.partial(codes_of(few), None))
+    wanted = many.tables(many.partial(codes_of(many), None))
+    assert found.values.tolist() == wanted.values.tolist()
+
+
+@pytest.mark.parametrize("structure", [CHAIN, TIED], ids=["chain", "tied"])
+@pytest.mark.parametrize("norm", [Fraction(1, 2), Fraction(3), Fraction(100)])
+def test_scores_are_clipped_person_by_person(structure, norm):
+    """T(x) - mu of all rows of a person, shortened to the norm, in whole units; never longer than the norm."""
+    mu = np.random.default_rng(3).dirichlet(np.ones(9), len(structure.groups) + 1).reshape(-1)[: structure.cells]
+    clip = ClippedScore(norm=norm, grid=1024)
+    statistic, counts = ClippedScores(structure, clip=clip, mu=mu), FewCounts(structure)
+    total, first = np.zeros(structure.cells), 0
+    for rows in LENGTHS:
+        own = [column[first : first + rows] for column in codes_of(statistic)]
+        score = counts.partial(own, None) - rows * mu
+        total += score * min(1.0, float(norm) / np.linalg.norm(score)) * 1024
+        alone = statistic.partial(own, np.array([rows]))
+        assert math.isqrt(int(np.sum(alone**2))) <= norm * 1024
+        first += rows
+    found = statistic.partial([column[:first] for column in codes_of(statistic)], LENGTHS)
+    assert np.abs(found - total).max() <= len(LENGTHS)  # each person's cells lose less than a unit
+
+
+def test_each_has_the_sensitivity_of_what_it_sums():
+    """Counts in records, scores in units of 1/grid."""
+    terms, clip = Terms(neighbours="add-remove"), ClippedScore(norm=2, grid=8)
+    assert FewCounts(CHAIN).sensitivity(terms) == terms.sensitivity(CHAIN)
+    scores = ClippedScores(CHAIN, clip=clip, mu=np.zeros(CHAIN.cells))
+    assert scores.sensitivity(terms).l2_squared == 256

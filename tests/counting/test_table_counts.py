@@ -114,11 +114,3 @@ def test_the_plan_of_many_cliques_is_quick_and_small():
     """All 1225 pairs of 50 attributes are planned into far fewer passes."""
     structure = Structure.complete(Domain.from_sizes({f"x{i}": 10 for i in range(50)}))
     assert len(choose_blocks(structure).positions) < math.comb(50, 2) / 3
-
-
-CHAIN = Structure.chain(Domain.from_sizes({"a": 2, "b": 3}, unknown={"a": 1, "b": 2}))
-
-
-def test_reprs_hide_the_counts():
-    """Neither N nor a cell is shown."""
-    assert "77" not in repr(count(as_source(np.zeros((77, 2), int)), CHAIN))

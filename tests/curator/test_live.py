@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Domain, Ledger, PrivacyEvent, SeededRandomness, Sensitivity, Structure, Tables, Terms
+from dpgm_core import Budget, Domain, Ledger, PrivacyEvent, SeededRandomness, Structure, Tables, Terms
 from dpgm_core.errors import (
     BudgetError,
     DataError,
@@ -24,7 +24,6 @@ from dpgm_core.errors import (
 )
 from dpgm_core.privacy.samplers import discrete_laplace
 from dpgm_core.releases.release_file import load_release
-from dpgm_core.sources import as_source
 from tests.fixtures import live_curator
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
@@ -347,34 +346,9 @@ def test_wrong_requests_read_and_charge_nothing(tmp_path, change, error, words):
     assert (tmp_path / "FILE").read_text() == "paid"
 
 
-def test_a_ledger_with_other_terms_or_too_little_refuses(tmp_path):
-    """Another relation is refused at once, too much with nothing read."""
-    ledger = opened(tmp_path, "0.5")
-    log = []
-    for neighbours, error in (("replace-one", BudgetError), ("add-remove", Overspent)):
-        with pytest.raises(error):
-            dpgm.release(Source(log), STRUCTURE, Budget.pure(1), neighbours=neighbours, ledger=ledger)
-    assert log == []
-    assert ledger.history() == ()
-
-
 def curator(source=CODES, structure=STRUCTURE, **settings):
     """A curator over CODES with epsilon = 1."""
     return live_curator(source, structure, **settings)
-
-
-def test_budgets_per_clique_add_up():
-    """Each table has its own noise, calibrated to its own sensitivity, and the costs add."""
-    made = curator()
-    release = made.release(budget={("a", "b"): Budget.pure("0.1"), ("c",): Budget.pure("0.4")})
-    assert release.structure.cliques == (("a", "b"), ("c",))
-    assert [noise.scale for noise in release.noise] == [Fraction(10), Fraction(5, 2)]
-    assert release.cost == Budget.pure("0.5") == made.remaining
-    with pytest.raises(Overspent):
-        made.release(budget=Budget.pure("0.6"))
-    assert made.release().cost == Budget.pure("0.5")
-    with pytest.raises(Overspent, match="nothing remains"):
-        made.release()
 
 
 @pytest.mark.parametrize(
@@ -559,20 +533,6 @@ def test_cores_own_words_about_data_are_kept():
     """A missing column is named: the header is public, and core said it."""
     with pytest.raises(DataError, match="'c'"):
         dpgm.release({"a": CODES[:, 0], "b": CODES[:, 1]}, STRUCTURE, Budget.pure(1), neighbours="add-remove")
-
-
-def test_reprs_hide_the_records():
-    """Neither the curator nor its source shows a value."""
-    data = {"a": np.array([0, 1]), "b": np.array([0, 1]), "c": np.array([421337, 1])}
-    assert "421337" not in repr(curator(data)) + repr(as_source(data))
-
-
-def test_noise_is_never_too_little():
-    """The scale of the release covers the declared sensitivity: L1 / epsilon, per person and rows."""
-    for neighbours, factor in (("add-remove", 1), ("replace-one", 2)):
-        release = dpgm.release(CODES, STRUCTURE, Budget.pure("0.5"), neighbours=neighbours)
-        assert release.calibrations[0].sensitivity == Sensitivity.of(STRUCTURE, neighbours)
-        assert release.noise[0].scale == 2 * factor * 2
 
 
 def test_threads_together_spend_no_more_than_the_budget():

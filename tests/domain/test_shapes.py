@@ -23,7 +23,8 @@ def test_every_text_has_one_of_the_shapes(raw):
 @pytest.mark.parametrize(
     ("raw", "shape"),
     [
-        ("0", "integer zero"), ("-3", "integer -2^1"), ("+8", "integer 2^3"), ("007", "text"), ("1e-05", "number.3 zero"), ("5e3", "number.3 2^12"), ("01e3", "text"),
+        ("0", "integer zero"), ("-3", "integer -2^1"), ("+8", "integer 2^3"), ("007", "text"),
+        ("1e-05", "number.3 zero"), ("5e3", "number.3 2^12"), ("01e3", "text"),
         ("0.30000000000000004", "number.3 2^-2"), ("1.5e400", "number.3 2^46"),
         (".5", "number.1 2^-1"), ("-12.50", "number.2 -2^3"), ("1,250", "number,3 2^0"), ("0.00", "number.2 zero"),
         ("1.5e3", "number.3 2^10"), ("12:30", "time"), ("25:00", "text"), ("2019-02-30", "text"),

@@ -104,9 +104,9 @@ def test_two_checks_speak_together(runs):
     model = learned(one, first, two, second).model
     assert model.holdout.published == (first, second)
     np.testing.assert_allclose(model.holdout.tables.values, (first.tables.values + second.tables.values) / 2)
-    single = [learned(one, two, check).model._error() for check in (first, second)]
+    single = [learned(one, two, check).model._error for check in (first, second)]
     lowest, highest = sorted(float(error.variance) for error in single)
-    assert lowest < model._error().variance < highest
+    assert lowest < model._error.variance < highest
     with pytest.raises(BudgetError, match="given twice"):
         learned(one, two, first, first)
 
@@ -131,7 +131,7 @@ def test_a_check_of_more_than_was_learned_from_tells_of_the_rest(runs):
     done = learned(released(Structure(DOMAIN, [("a", "b"), ("b", "c")]), 4), check)
     assert done.model.unmeasured == ("d",) and done.model.checked
     for model in (done.model, done.model.using(unmeasured="uniform")):
-        assert model._error().pairs == 1
+        assert model._error.pairs == 1
         assert 0 < float(model.structure_error().estimate) < 1
     alone = learned(released(Structure(DOMAIN, [("a", "b")]), 4), check)
     assert not alone.model.checked

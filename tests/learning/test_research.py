@@ -402,19 +402,10 @@ def test_too_little_budget_is_refused_by_the_plan():
         Run(Unread(), selector, Budget.pure("1/10000"), workload=workload, terms=ADD).plan_selection()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"share": 0.0},
-        {"share": 1.5},
-        {"share": True},
-        {"weights": (1.0,)},
-        {"weights": (1.0, 0.0, 1.0)},
-        {"weights": (1.0, True, 1.0)},
-        {"weights": (1.0, math.nan, 1.0)},
-        {"weights": (1.0, "2", 1.0)},
-    ],
-)
+@pytest.mark.parametrize("options", [
+    {"share": 0.0}, {"share": 1.5}, {"share": True}, {"weights": (1.0,)}, {"weights": (1.0, 0.0, 1.0)},
+    {"weights": (1.0, True, 1.0)}, {"weights": (1.0, math.nan, 1.0)}, {"weights": (1.0, "2", 1.0)},
+])  # fmt: skip
 def test_options_that_are_none_are_refused(options):
     """Claim: by name, when the selector is made."""
     with pytest.raises(OptionError):

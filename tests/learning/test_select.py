@@ -17,14 +17,13 @@ from dpgm_core import (
     OptionError,
     SeededRandomness,
     Structure,
-    StructureError,
     Terms,
     Workload,
     load_release,
 )
 from dpgm_core.errors import IncompatiblePlugin
 from dpgm_core.learning.selector import Selection, SelectionPlan
-from dpgm_core.learning.selector_run import selector_of, share_only, workload_of
+from dpgm_core.learning.selector_run import workload_of
 from dpgm_core.pipeline import run as pipeline
 from dpgm_core.pipeline.run import Run
 from dpgm_core.privacy.selection import TableDistance
@@ -118,13 +117,6 @@ def test_a_model_without_a_clique_being_named(tmp_path, budget):
     assert steps[-1].structure.cliques == steps[1].cliques and left * Fraction(99, 100) <= steps[-1].cost
     assert [what for what, _ in toy.log] == ["plan", "select", "fitted"] and toy.log[0][1] == session_budget(budget)
     assert load_release(tmp_path / "x.dpgm").guarantee() == done.releases[0].guarantee()
-
-
-def test_the_same_seed_gives_the_same_model():
-    """Bit for bit."""
-    one, other = fit(Toy()).model, fit(Toy()).model
-    assert one.potentials.values.tobytes() == other.potentials.values.tobytes()
-    assert one.structure == other.structure
 
 
 def test_what_is_left_goes_by_weight():
@@ -606,17 +598,6 @@ def test_a_default_workload_whose_labels_were_found_is_not_widened():
     assert default.is_default
     assert not any(one.is_default for one in (default.over(DOMAIN), default.with_domain(DOMAIN), Workload.all(DOMAIN)))
     assert not Workload.default(DOMAIN, DOMAIN.names[0]).is_default  # whose targets somebody named
-
-
-def test_what_does_not_go_with_a_selection_is_refused_in_one_line():
-    """No workload, no selector, and a split over cliques that nobody named."""
-    with pytest.raises(OptionError, match="what the model is for"):
-        workload_of(None)
-    with pytest.raises(StructureError, match="a selector such as 'auto' that chooses one; got int"):
-        selector_of(3)
-    with pytest.raises(OptionError, match="split = 'optimal' divides a budget over named cliques"):
-        share_only("optimal")
-    assert share_only({"tables": "even", "holdout": 0.25}) == 0.25
 
 
 @frozen(kw_only=True)

@@ -275,6 +275,6 @@ def test_pairs_that_a_wider_model_holds_no_longer_count():
 def test_a_noisy_check_widens_rather_more_than_less():
     """At a tenth of the budget of few records the check sees nothing; what is used is its own noise, not 0."""
     model = fitted(population(1, False), 1, records=300)
-    error = model._error()
+    error = model._error
     assert error.expected > 0.3 * error.error
     assert math.isfinite(float(model.structure_error().high))

@@ -67,14 +67,6 @@ def test_names_tables_and_objects_are_the_same(tmp_path):
     assert np.array_equal(again.model.potentials.values, made[0].model.potentials.values)
 
 
-def test_compile_and_infer():
-    """make -> compile -> infer -> marginals and log_partition."""
-    tables = Tables.from_arrays(STRUCTURE, {("b", "a"): np.zeros((2, 3))})
-    beliefs = dpgm.make("inference", "junction-tree").compile(STRUCTURE).infer(tables)
-    assert np.allclose(beliefs.marginals["a", "b"], 1 / 6)
-    assert beliefs.log_partition == pytest.approx(np.log(6))
-
-
 def test_releases_go_without_a_learner():
     """release(...) then learn(...), also into a larger structure that holds the measured cliques."""
     release = dpgm.release(CODES, Structure(DOMAIN, [("a",), ("b",)]), Budget.zcdp(2), neighbours="add-remove")

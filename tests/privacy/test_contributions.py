@@ -332,20 +332,6 @@ def test_a_table_of_nothing_but_noise_has_a_sensible_total():
     assert np.isfinite(equalize_totals(noisy).tables.values).all()
 
 
-@pytest.mark.parametrize("per", ["clique", "group"])
-def test_levelled_tables_share_one_total(per):
-    """Each sums to m_g N, in persons; what is public about the release is otherwise the same."""
-    noisy = released(per=per)
-    level = equalize_totals(noisy)
-    assert level.tables.sums() == pytest.approx(level.totals)
-    assert level.totals == pytest.approx(noisy.total * np.array([1, 2]))
-    factors = level.totals / noisy.totals
-    assert level.variances == pytest.approx(noisy.variances * factors**2)
-    assert level.cost == noisy.cost and level.contributions is None
-    plain = dpgm.release(np.zeros((9, 3), int), CHAIN, Budget.pure(1), neighbours="add-remove")
-    assert equalize_totals(plain) is plain
-
-
 @given(st.floats(1e-4, 1e4), st.sampled_from(["laplace", "gaussian"]))
 @example(1 / 5040, "laplace")
 @settings(max_examples=25)

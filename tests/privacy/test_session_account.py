@@ -73,42 +73,60 @@ class Pick:
         spending.pay_choices(1, self.rho)
 
 
-def worst(menu, spending, depth, *, refund=False):
-    """The largest divergence at each of EPSILONS of any strategy of at most so many steps that the filter allows.
+def worst(menu, state, pay, depth, *, refund=False):
+    """The largest divergence at each of EPSILONS of any strategy of at most so many steps that `pay` lets pass.
 
-    By H_a = max over steps of sum_y P(y) H_(a Q(y) / P(y)). refund: the wrong filter that takes a cost back after
-    an outcome without loss.
+    Each step is chosen after what came out before: H_a = max over steps of sum_y P(y) H_(a Q(y) / P(y)). pay: of a step
+    and a state the state after it, or None. refund: wrongly keep the state after an outcome without loss.
     """
     pairs = {step: step.pair() for step in menu}
 
-    def search(logs, spending, depth):
+    def search(logs, state, depth):
         best = np.maximum(-np.expm1(np.minimum(logs, 60)), 0)
         for step in menu if depth else ():
-            after = copy.copy(spending)
-            try:
-                step.pay(after)
-            except Overspent:
+            after = pay(step, state)
+            if after is None:
                 continue
             p, q = pairs[step]
             ratios = np.log(q) - np.log(p)
             states = [(after, np.ones(len(p), bool))]
             if refund:
-                states = [(after, ratios < 0), (spending, ratios >= 0)]
+                states = [(after, ratios < 0), (state, ratios >= 0)]
             total = np.zeros(len(logs))
-            for state, where in states:
+            for then, where in states:
                 inner = (logs[:, None] + ratios[where]).ravel()
-                total += search(inner, state, depth - 1).reshape(len(logs), -1) @ p[where]
+                total += search(inner, then, depth - 1).reshape(len(logs), -1) @ p[where]
             best = np.maximum(best, total)
         return best
 
-    return search(np.array([float(one) for one in EPSILONS]), spending, depth)
+    return search(np.array([float(one) for one in EPSILONS]), state, depth)
+
+
+def compare(found, claim):
+    """By how much strategies exceed the claim at most, and the largest ratio where the claim counts."""
+    return float((found - claim).max()), float((found / np.maximum(claim, 1e-300))[claim > 1e-9].max())
+
+
+def branch(step, leaf):
+    """Probabilities under both data sets of the leaves after a step; leaf: those after one of its outcomes."""
+    pair = step.pair()
+    leaves = [leaf() if a + b > 1e-5 else (np.ones(1), np.ones(1)) for a, b in zip(*pair, strict=True)]
+    return tuple(np.concatenate([w * one[k] for w, one in zip(of, leaves, strict=True)]) for k, of in enumerate(pair))
+
+
+def paid(step, spending):
+    """What is left after the step, or None where the filter refuses it."""
+    after = copy.copy(spending)
+    try:
+        step.pay(after)
+    except Overspent:
+        return None
+    return after
 
 
 def excess(menu, account, depth, **more):
-    """By how much strategies exceed the claim at most, and the largest ratio where the claim counts."""
-    found = worst(menu, SessionSpending(account, WHOLE), depth, **more)
-    claim = np.array([account.delta(one) for one in EPSILONS])
-    return float((found - claim).max()), float((found / np.maximum(claim, 1e-300))[claim > 1e-9].max())
+    found = worst(menu, SessionSpending(account, WHOLE), paid, depth, **more)
+    return compare(found, np.array([account.delta(one) for one in EPSILONS]))
 
 
 def price(*steps):
@@ -184,7 +202,8 @@ def test_a_symmetric_response_is_found_wrong_as_what_dominates_a_choice():
     """Claim: response of loss e / 2 or -e / 2, in place of the envelope, is exceeded by .02 by another choice."""
     e = math.sqrt(8 * PICK)
     menu = [Pick(PICK, part) for part in (0.1, 0.3, 0.5, 0.7, 0.9)]
-    found = worst(menu, SessionSpending(SessionAccount(mu_squared=Fraction(1, 10**9), choices=((1, PICK),)), WHOLE), 1)
+    account = SessionAccount(mu_squared=Fraction(1, 10**9), choices=((1, PICK),))
+    found = worst(menu, SessionSpending(account, WHOLE), paid, 1)
     losses, masses = np.array([e / 2, -e / 2]), np.array([special.expit(e / 2), special.expit(-e / 2)])
     claim = [float(masses @ np.maximum(-np.expm1(float(one) - losses), 0)) for one in EPSILONS]
     assert float((found - claim).max()) > 0.02
@@ -219,14 +238,7 @@ def test_random_strategies_stay_within_the_claim(seed):
             step.pay(after)
         except Overspent:
             return np.ones(1), np.ones(1)
-        p, q = step.pair()
-        leaves = [
-            tree(after, depth - 1) if a + b > 1e-5 else (np.ones(1), np.ones(1)) for a, b in zip(p, q, strict=True)
-        ]
-        return tuple(
-            np.concatenate([w * leaf[side] for w, leaf in zip(of, leaves, strict=True)])
-            for side, of in enumerate((p, q))
-        )
+        return branch(step, lambda: tree(after, depth - 1))
 
     p, q = tree(SessionSpending(account, WHOLE), 2)
     for epsilon in EPSILONS:

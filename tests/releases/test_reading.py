@@ -101,6 +101,7 @@ def test_a_newer_schema_is_refused_by_its_number(tmp_path, sound, written, chang
 
 # --- schema 1, read for ever --------------------------------------------------------------------------------------
 
+# dpgm 0.1.0 wrote them at commit 021e21a, by `git show 73196090:tests/data/schema1/make.py`.
 SCHEMA1 = Path(__file__).parents[1] / "data" / "schema1"
 RELEASES = sorted(path.stem for path in SCHEMA1.glob("*.schema1") if not path.stem.startswith("model"))
 STATED = "The cost of the rounds together is as the author of the file states it; it was not recomputed. "

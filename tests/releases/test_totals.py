@@ -11,10 +11,18 @@ from attrs import evolve
 import dpgm_core as dpgm
 from dpgm.cli import main
 from dpgm_core import Budget, Domain, Sensitivity, Structure, Tables, Terms, Workload
+from dpgm_core._util.randomness import SeededRandomness
 from dpgm_core.releases.pooling import total_of
 from dpgm_core.releases.session import session_release
 from dpgm_core.releases.steps import SessionTerms
-from dpgm_core.releases.totals import contradictions, estimate_total, false_alarm, far_from, stated_total
+from dpgm_core.releases.totals import (
+    contradictions,
+    estimate_total,
+    false_alarm,
+    far_from,
+    mostly_missing,
+    stated_total,
+)
 from tests.fixtures import live_curator
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
@@ -223,3 +231,47 @@ def test_there_is_always_a_record():
     assert estimate_total(Tables(TIED, np.full(TIED.cells, -5.0)), np.ones(2))[0] == 1.0
     assert stated_total(Terms(neighbours="replace-one", total="public"), 0) == 1.0
     assert stated_total(Terms(neighbours="add-remove", total=50), 7) == 50.0
+
+
+WITH_MISSING = dpgm.Domain.from_dict({"attributes": {"a": {"labels": ["x", "y"]}, "b": {"labels": ["u", "v", "w"]}}})
+N = {"a": {"labels": ["x", "y"], "unknown": "N"}, "b": {"labels": ["u", "v"], "unknown": "v"}}
+
+
+def noisy(share, seed=0, budget=1, domain=WITH_MISSING, people=1000, cliques=(("a", "b"),)):
+    """A release in which that share of column a is missing."""
+    codes = np.zeros((people, 2), int)
+    codes[: round(share * people), 0] = domain["a"].unknown
+    return dpgm.release(
+        codes, dpgm.Structure(domain, cliques), dpgm.Budget.pure(budget), neighbours="add-remove",
+        randomness=SeededRandomness(seed),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.4, 0), (0.6, 1), (0.95, 1), (1.0, 1)])
+def test_a_column_is_named_from_one_half_on(share, told):
+    """The share stands beside its name."""
+    found = mostly_missing([noisy(share)])
+    assert len(found) == told
+    assert all(one.startswith("mostly missing: a (") and f"{share:.0%}"[:2] in one for one in found)
+
+
+@pytest.mark.landing
+def test_noise_alone_names_a_column_rarely():
+    """Just half of a column is missing: beyond 3 standard errors are 0.14 % of normal scores, and under 0.5 % of these
+    sums of Laplace noise, so of 200 releases one at most on average; 6 or more would come once in 1,700 times."""
+    assert sum(bool(mostly_missing([noisy(0.5, seed, 0.3, people=200)])) for seed in range(200)) <= 5
+
+
+def test_labels_that_may_be_answers_are_not_missing():
+    """A label of another name is what its owner says it is."""
+    domain = dpgm.Domain.from_dict({"attributes": N})
+    assert not mostly_missing([noisy(1.0, domain=domain)])
+
+
+def test_a_fit_says_it_in_its_notes():
+    """In Python, in the model file, and on the command line, which prints the notes."""
+    records = pa.table({"a": ["X", "Y"] * 250, "b": ["u"] * 500})
+    structure = dpgm.Structure(WITH_MISSING, [("a",), ("b",)])
+    done = dpgm.fit(records, structure, dpgm.Budget.pure(5), neighbours="add-remove")
+    (note,) = [one for one in done.notes if one.startswith("mostly missing")]
+    assert "a (" in note and "b (" not in note and note in done.model.provenance["notes"]

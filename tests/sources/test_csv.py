@@ -11,9 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core import Attribute, DataError, Domain, OptionError, Structure, make
-from dpgm_core.counting.table_counts import count
-from dpgm_core.sources import as_source
+from dpgm_core import Attribute, DataError, Domain, OptionError, make
 from dpgm_core.sources import csv as module
 from dpgm_core.sources.csv import (
     ENCODINGS,
@@ -48,12 +46,6 @@ def rows(path, content, domain=DOMAIN, **options):
 @pytest.fixture
 def file(tmp_path):
     return tmp_path / "x.csv"
-
-
-def test_values_match_labels_byte_for_byte(file):
-    """No trimming, no case folding; an empty field is null; columns nobody asked for are ignored."""
-    content = "town,id,sex\nA,1,F\nZürich,2,M\n A,3,f\n,4,\n".encode()
-    assert rows(file, content) == sorted([(F, 0), (M, 2), (UNKNOWN, 3), (NONE, 4)])
 
 
 @pytest.mark.parametrize(
@@ -278,13 +270,6 @@ def test_the_component_is_made_from_plain_options(file):
     file.write_bytes(b"F;A\n")
     source = make("source", "csv", path=str(file), delimiter=";", columns=["sex", "town"])
     assert next(source.batches(DOMAIN, ["town"]))[0].tolist() == [0]
-
-
-def test_a_long_file_is_read_in_many_blocks(file):
-    """Nothing is lost between blocks of the real size."""
-    file.write_bytes(b"sex,town\n" + b"F,A\nM,B\nM,A\n" * 600_000)
-    table = count(as_source(file), Structure(DOMAIN, [("sex", "town")])).tables["sex", "town"]
-    assert table[F, 0] == table[M, 1] == table[M, 0] == 600_000 and table.sum() == 1_800_000
 
 
 SIZES = Domain(

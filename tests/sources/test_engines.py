@@ -1,6 +1,5 @@
 """Work sent to partitions: the same bits as here however the rows are spread, and never a word of a record."""
 
-import functools
 import itertools
 import pickle
 import random
@@ -156,33 +155,6 @@ def test_rows_of_persons_spread_over_partitions_are_those_kept_here(parts, key, 
         assert received(sums, statistic).tobytes() == here(statistic, table, reading).tobytes(), name
 
 
-def test_a_partition_that_holds_all_rows_of_its_persons_needs_no_shuffle():
-    """One partition, in small batches: `summed` and `blocks` keep what is kept here."""
-    table, statistic = a_table(), STATISTICS["shares"]
-    reading = Reading(domain=DOMAIN, columns=DOMAIN.names, person="id", rows_per_person=2)
-    work = Shipped(reading=reading)
-    (batches,) = partitions(table, 1, seed=5)
-    expected = here(statistic, table, reading).tobytes()
-    assert received([work.summed(statistic, batches)], statistic).tobytes() == expected
-    assert received([work.partial(statistic, work.blocks(batches))], statistic).tobytes() == expected
-
-
-def test_rows_of_a_person_meet_in_one_part():
-    """The part is a function of the key's text alone, whatever its type, its batch and who stands beside it."""
-    reading = Reading(domain=DOMAIN, columns=DOMAIN.names, person="id")
-    work, parts = Shipped(reading=reading), 13
-    where = {}
-    for ids in (pa.array([1, 2, None, 40, 40]), pa.array(["", "40", "1", "2", "2"]), pa.array([40], pa.uint8())):
-        table = pa.table({"town": ["A"] * len(ids), "visits": [0] * len(ids), "age": [1.0] * len(ids), "id": ids})
-        for row in range(len(ids)):
-            one = table.slice(row, 1)
-            ((part, _),) = work.spread(one.to_batches(), parts)
-            where.setdefault(str(ids[row]).encode() if str(ids[row]) else b"None", set()).add(part)
-        whole = {part for part, _ in work.spread(table.to_batches(), parts)}
-        assert whole <= set().union(*where.values())
-    assert {key: len(found) for key, found in where.items()} == dict.fromkeys(where, 1)
-
-
 @pytest.mark.parametrize("name", STATISTICS)
 def test_wide_sums_are_added_in_place(name, monkeypatch):
     """A sum of the contract alone, without `add`, gives the same; `partial` is what the contract says it is."""
@@ -224,11 +196,6 @@ def test_plain_counts_may_be_grouped_by_an_engine():
 def fails(error):
     yield a_table(3).to_batches()[0]
     raise error
-
-
-@functools.cache
-def a_failure():
-    return type("Foreign", (Exception,), {})
 
 
 class Breaks(Sum):

@@ -1,7 +1,8 @@
-"""Structures: cliques, tied groups, look-ups, sizes, plain tables, directed graphs, and the words of refusals."""
+"""Structures: cliques, ties, layout, plain values, and cliques that are ready made."""
 
 import itertools
 import json
+import math
 import pickle
 
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DpgmError, StructureError
 from dpgm_core.structure import builders as directed
+from dpgm_core.structure import builders as ready_made
+from dpgm_core.structure import graphs
 from dpgm_core.structure.structure import Structure
 
 NAMES = ("a", "b", "c", "d")
@@ -236,3 +239,40 @@ def test_a_hopeless_structure_is_priced_not_attempted():
     report = Structure.complete(domain).describe()
     assert report.treewidth == 399
     assert report.peak_cells == 10**400
+
+
+NODES = [f"x{i}" for i in range(7)]
+
+
+def test_ready_made_cliques():
+    """Counts of edges, by their formulas; the paper's third-order chain of ten has 24."""
+    ten = [f"x{i}" for i in range(10)]
+    assert len(ready_made.chain(ten, 3)) == 9 + 8 + 7
+    assert len(ready_made.tree(ten, 3)) == 9
+    assert len(ready_made.complete(ten, 3)) == math.comb(10, 3)
+    assert len(ready_made.grid(ten, 2, 5)) == 5 + 2 * 4
+    one = ready_made.complete(["a"]), ready_made.chain(["a"]), ready_made.tree(["a"]), ready_made.grid(["a"], 1, 1)
+    assert one == ((),) * 4
+
+
+def test_random_graphs_repeat_and_connect():
+    """The same seed gives the same graph; connected unless told otherwise; impossible ones are refused."""
+    one = ready_made.erdos_renyi(NODES, 0.4, 3)
+    assert one == ready_made.erdos_renyi(NODES, 0.4, 3) != ready_made.erdos_renyi(NODES, 0.4, 4)
+    assert len(graphs.components(graphs.neighbours_of(NODES, one))) == 1
+    assert ready_made.erdos_renyi(NODES, 0, 1, connected=False) == ()
+    with pytest.raises(StructureError, match="no connected graph"):
+        ready_made.erdos_renyi(NODES[:2], 0, 1)
+
+
+@pytest.mark.parametrize("call", [
+    lambda: ready_made.chain(NODES, 0), lambda: ready_made.chain(NODES, True), lambda: ready_made.tree(NODES, 0),
+    lambda: ready_made.complete(NODES, 8), lambda: ready_made.complete([f"x{i}" for i in range(100)], 10),
+    lambda: ready_made.grid(NODES, 2, 3), lambda: ready_made.erdos_renyi(NODES, float("nan"), 1),
+    lambda: ready_made.erdos_renyi(NODES, 1.5, 1), lambda: ready_made.erdos_renyi(NODES, 0.5, -1),
+    lambda: ready_made.erdos_renyi(NODES, 0.5, 1, connected="no"),
+])  # fmt: skip
+def test_senseless_arguments_are_refused(call):
+    """StructureError, never a foreign exception or a graph of a million million cliques."""
+    with pytest.raises(StructureError):
+        call()

@@ -79,15 +79,10 @@ def test_a_wide_clique_is_answered_at_once(most):
             Workload.of(domain, [domain.names], max_cells=most)
 
 
-@pytest.mark.parametrize(
-    "workload",
-    [
-        Workload.all(DOMAIN, 2, never=[("b", "a")], max_cells=15),
-        Workload.targeted(DOMAIN, ["c"], 2),
-        Workload.of(DOMAIN, {("a", "b"): "1/3", ("c",): 2}, never=[("a", "d")]),
-        Workload.default(DOMAIN),
-    ],
-)
+@pytest.mark.parametrize("workload", [
+    Workload.all(DOMAIN, 2, never=[("b", "a")], max_cells=15), Workload.targeted(DOMAIN, ["c"], 2),
+    Workload.of(DOMAIN, {("a", "b"): "1/3", ("c",): 2}, never=[("a", "d")]), Workload.default(DOMAIN),
+])  # fmt: skip
 def test_plain_values_say_all(workload):
     """Read again they are the same workload."""
     again = Workload.from_dict(DOMAIN, workload.to_dict())

@@ -1,14 +1,24 @@
-"""What the commands share: aligned tables, JSON for machines, what a run asks for, and its last word."""
+"""What the commands share: usage errors, help, tables, JSON, progress, and fields of lines."""
 
+import csv
 import json
+import os
+import random
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
+import click
 import pytest
 
+from app.tests.made import uniform
+from dpgm.cli import cli
 from dpgm.cli.common import learn_again, print_json, print_table, selector_of
+from dpgm.cli.records import DELIMITERS, Layout, bare, line_end, quoted
 from dpgm.spec import load_spec
 from dpgm_core.components.registry import default_registry
+from dpgm_core.errors import DataError
 
 
 def test_numbers_stand_right_and_texts_left(capsys):
@@ -82,3 +92,117 @@ def test_every_command_says_what_was_made_of_a_spec(command, spec, dpgm_command)
     if command not in ("release", "validate"):
         notes = json.loads(out)["notes"]
         assert notes[0] == REMARKS[0] and notes[1].startswith(REMARKS[1])
+
+
+@pytest.mark.parametrize("words", [["fti"], ["fit"], ["fit", "--no-such"], ["query"], ["ledger", "burn"]])
+def test_usage_errors_are_one_line(refused, words):
+    """Unknown commands and flags, missing arguments."""
+    refused(*words)
+
+
+@pytest.mark.parametrize("flag", ["-v", "--debug"])
+def test_a_flag_of_the_whole_command_says_where_it_goes(refused, flag):
+    """`dpgm fit SPEC -v` is what people type first."""
+    assert f"it goes before the command: dpgm {flag} fit" in refused("fit", "spec.toml", flag)
+
+
+def test_help_is_no_failure(ran):
+    """dpgm --help, of each command, and --version."""
+    for words in (["--help"], ["fit", "--help"], ["ledger", "create", "-h"], ["--version"]):
+        out, _ = ran(*words)
+        assert out
+
+
+@pytest.mark.parametrize(("asked", "expected"), [(None, "1"), ("3", "3")])
+def test_linear_algebra_has_one_thread_unless_asked_for_more(asked, expected):
+    """Said before numpy is imported, which reads it once; what the user has set stands. Threads that waited for each
+    other made the first intervals of a health model cost 18 CPU seconds instead of half of one."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+    environment = {name: value for name, value in os.environ.items() if name not in names}
+    if asked is not None:
+        environment |= dict.fromkeys(names, asked)
+    program = (
+        "import os, sys, dpgm.cli as cli\n"
+        "assert 'numpy' not in sys.modules\n"
+        "try:\n    cli.main(['--version'])\n"
+        f"except SystemExit:\n    pass\nprint(*(os.environ[name] for name in {names!r}))"
+    )
+    found = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert found.stdout.split()[-4:] == [expected] * 4
+
+
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [(["show", "source", "csv"], ["plugins", "source", "csv"]), (["select", "-h"], ["release", "-h"])],
+)
+def test_former_names_still_work(dpgm_command, former, now):
+    """The same result, and one line on stderr that says the name of today; --help knows them no more."""
+    code, out, err = dpgm_command(*former)
+    assert (code, err) == (0, f"dpgm: dpgm {former[0]} is dpgm {now[0]} now\n")
+    assert out == dpgm_command(*now)[1]
+    assert f"  {former[0]} " not in dpgm_command("--help")[1]
+
+
+def test_there_are_at_most_twenty_commands():
+    """Those of groups counted one by one: nobody finds their way among more."""
+    context = click.Context(cli)
+    found = [cli.get_command(context, name) for name in cli.list_commands(context)]
+    assert sum(len(one.commands) if isinstance(one, click.Group) else 1 for one in found) <= 20
+
+
+#: Commands that can take over a second.
+LONG = ["fit", "release", "learn", "plan", "query", "sample", "complete", "check", "report", "compare", "study"]
+
+
+@pytest.mark.parametrize("command", LONG)
+def test_long_commands_have_it(command):
+    """Each names the three ways."""
+    (option,) = [one for one in cli.get_command(None, command).params if one.name == "progress"]
+    assert list(option.type.choices) == ["plain", "bar", "none"] and not option.expose_value
+
+
+def test_plain_lines_on_stderr(spec, dpgm_command):
+    """A fit in a log: its steps in order, of counting no time; the result on stdout is that of a silent one."""
+    code, out, err = dpgm_command("fit", spec, "--progress", "plain")
+    steps = [line for line in err.splitlines() if line.startswith("dpgm: counting") or "learning" in line]
+    assert code == 0 and steps[0] == "dpgm: counting" and steps[1].startswith("dpgm: learning")
+    assert "model:" in out and "learning" not in out
+
+
+@pytest.mark.parametrize("words", [(), ("--progress", "none")])
+def test_short_runs_are_silent(spec, dpgm_command, words):
+    """Without a terminal nothing is said of steps under five seconds, and nothing at all where that is asked for."""
+    code, _, err = dpgm_command("fit", spec, *words)
+    assert code == 0 and "counting" not in err and "learning" not in err
+
+
+def test_sampling_says_how_many_of_those_asked_for(spec, dpgm_command, tmp_path):
+    """Synthetic records are as many as the user says, so their number is told."""
+    uniform({"a": 2}).save(tmp_path / "a.dpgm")
+    code, _, err = dpgm_command(
+        "sample", tmp_path / "a.dpgm", "-n", 100, "-o", tmp_path / "a.csv", "--progress", "plain"
+    )
+    assert code == 0 and "dpgm: sampling: 0 of 100" in err
+
+
+def test_lines_come_together_again():
+    """Any texts, in quotes where they need them and sometimes elsewhere; Python's own reader finds them too."""
+    layout, pick = Layout(b"x;y;z\r\n", ["y"], Path("r.csv"), DELIMITERS), random.Random(0)
+    for _ in range(300):
+        texts = ["".join(pick.choices('a;" ,', k=pick.randrange(5))) for _ in range(3)]
+        fields = [quoted(text.encode(), b";") for text in texts]
+        fields = [field if field[:1] == b'"' or pick.random() < 0.7 else b'"' + field + b'"' for field in fields]
+        line = b";".join(fields) + pick.choice([b"\n", b"\r\n", b""])
+        found = layout.fields(line, 1)
+        assert found == fields and b";".join(found) + line_end(line) == line
+        assert [bare(field).decode() for field in found] == texts == next(csv.reader([line.decode()], delimiter=";"))
+
+
+def test_the_sign_that_tells_the_most_columns_apart_is_taken():
+    """Of those that may be; the first line keeps its bytes and gets what is added."""
+    line = b'\xef\xbb\xbf"a";b,c;d\n'
+    layout = Layout(line, ["a", "d", "new;"], Path("r.csv"), DELIMITERS)
+    assert (layout.delimiter, layout.names, layout.added) == (b";", ["a", "b,c", "d"], ["new;"])
+    assert layout.header() == line[:-1] + b';"new;"\n'
+    with pytest.raises(DataError, match="names no attribute of the model, which has a, d"):
+        Layout(line, ["a", "d"], Path("r.csv"), b",")

@@ -152,24 +152,6 @@ def test_what_is_measured_to_no_purpose_is_told(spec, dpgm_command):
     assert single in dpgm_command("plan", spec, "--set", "structure={selector='auto'}")[2]
 
 
-@pytest.mark.sampled(5)
-@pytest.mark.parametrize("learner", ["eb-map", "naive-mle", "cgm-em", "psgd", "bayes-net"])
-def test_every_learner_takes_a_column_of_one_label(spec, learner, ran):
-    """Measured or not, it is 1 in the model, and no learner fails after the charge."""
-    (spec.parent / "domain.toml").write_text(ONE_LABEL)
-    structure = "{parents={age=['sex']}}" if learner == "bayes-net" else "{cliques=[['sex','age'],['age']]}"
-    out, _ = ran("fit", spec, "--set", f"learner={learner}", "--set", f"structure={structure}")
-    assert "any: 100.0%" in out
-
-
-@pytest.mark.parametrize("selector", ["auto", "mst", "privbayes"])
-def test_selectors_take_a_column_of_one_label(spec, selector, ran):
-    """It may stand in a clique that is chosen, and nothing fails for it."""
-    (spec.parent / "domain.toml").write_text(ONE_LABEL)
-    out, _ = ran("fit", spec, "--set", f"structure={{selector='{selector}'}}")
-    assert "any: 100.0%" in out
-
-
 def test_what_most_columns_of_a_header_tell_is_said_before_a_ledger_appears(spec, refused):
     """A column that is not there, one that stands twice, a file without records, one without a byte."""
     data = spec.parent / "visits.csv"

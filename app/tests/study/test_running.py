@@ -1,11 +1,14 @@
-"""Running a study: what it reads and writes, what fails, and what is refused before it starts."""
+"""Running a study: what it reads and writes, what fails or takes too long, several processes, and what is refused."""
+
+import json
+import sys
 
 import numpy as np
 import pytest
 from attrs import evolve
 
 from dpgm.study import Study, generated_truth, run
-from dpgm_core import Budget, Domain, TooLarge
+from dpgm_core import Budget, Domain, OptionError, Terms, TooLarge
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.sources import related as sources
 
@@ -79,3 +82,55 @@ def test_a_truth_that_does_not_fit_is_refused():
 def test_reprs_are_short(one):
     """Three lines at most, also of what came of it."""
     assert len(repr(one)) < 360 and len(repr(run(evolve(one, repeat=1)))) < 360
+
+
+def test_a_run_has_its_limit(one, registered):
+    """A learner that never ends, and that catches every Exception, is ended and named; the next one is run."""
+
+    def learn(curator, inference):
+        try:
+            while True:
+                pass
+        except Exception as error:
+            raise AssertionError("a component caught it") from error
+
+    rows = run(evolve(one, learners=[registered("endless", learn), "naive-mle"], repeat=1), limit=0.2).rows
+    assert rows[0].reasons == (("OutOfTime", "it took longer than 0.2 seconds", 1),)
+    assert rows[1].failures == 0
+    with pytest.raises(OptionError, match="positive number of seconds"):
+        run(one, limit=0)
+    with pytest.raises(OptionError, match="at most 100,000,000"):
+        run(one, limit=1e300)
+
+
+def test_processes_change_nothing(study, done, timeless, tmp_path):
+    """Two of them give the bits of one, in the same order, and the same lines in another one."""
+    pytest.importorskip("joblib")
+    spread = run(study, tmp_path / "s", jobs=2)
+    assert timeless(spread.lines) == timeless(done.lines)
+    kept = [json.loads(line) for line in (tmp_path / "s/runs.jsonl").read_text().splitlines()]
+    assert sorted(map(str, kept)) == sorted(map(str, spread.lines))
+
+
+def test_one_job_needs_no_joblib(one, monkeypatch):
+    """Several are refused without it, with what to install."""
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    assert run(one).rows[0].failures == 0
+    with pytest.raises(OptionError, match=r"dpgm\[study\]"):
+        run(one, jobs=2)
+    with pytest.raises(OptionError, match="jobs"):
+        run(one, jobs=0)
+
+
+def test_selectors_and_persons(study):
+    """A selector draws the noise of each mechanism; several rows to a person make more of it."""
+    chosen = evolve(study, learners="naive-mle", budgets=Budget.pure(1), selectors=["named", "mst"])
+    chosen = evolve(chosen, mechanisms=["laplace", "gaussian"], repeat=1)
+    labels = ["laplace / named", "laplace / mst", "gaussian / named", "gaussian / mst"]
+    assert [method.label for method in chosen.methods] == labels
+    rows = run(chosen).rows
+    assert [row.failures for row in rows] == [0, 0, 1, 1]
+    assert rows[1].names["mechanism"] == "laplace"
+    alone = evolve(study, learners="naive-mle", repeat=8, budgets=Budget.pure(1))
+    several = evolve(alone, terms=Terms(neighbours="add-remove", person="id", rows_per_person=20))
+    assert run(several).rows[0].means["kl"].mean > 2 * run(alone).rows[0].means["kl"].mean

@@ -157,12 +157,7 @@ class SoftSignEngine:
 
 
 def soft_sign(residual: FloatArray, spread: FloatArray, terms: DualEvidence) -> FloatArray:
-    """-E[score(r - s Z)] under the posterior, for Laplace (box) or Gaussian (ridge) cells: (cells,), records^-1.
-
-    >>> terms = DualEvidence(noisy=np.zeros(1), bound=np.array([0.5]), curvature=np.zeros(1))
-    >>> soft_sign(np.array([1e6]), np.array([1.0]), terms)
-    array([0.5])
-    """
+    """-E[score(r - s Z)] under the posterior, for Laplace (box) or Gaussian (ridge) cells: (cells,), records^-1."""
     pulled = np.empty_like(residual)
     gaussian = terms.curvature > 0
     # Gaussian noise: the posterior mean of r / s^2 is r / (s^2 + N mu (1 - mu)).

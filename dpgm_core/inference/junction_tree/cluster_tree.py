@@ -134,11 +134,7 @@ def _stage(axes: Axes, separator: int, left: int, sizes: Sequence[int], *, first
 
 
 def letters_of(mask: int) -> Iterator[int]:
-    """The bits of a mask, ascending.
-
-    >>> list(letters_of(0b1011))
-    [0, 1, 3]
-    """
+    """The bits of a mask, ascending."""
     while mask:
         lowest = mask & -mask
         yield lowest.bit_length() - 1
@@ -312,13 +308,7 @@ def _too_large(names: Clique, cells: int, needed: int, max_bytes: int) -> TooLar
 
 
 def cluster_tree(structure: Structure) -> ClusterTree:
-    """The junction forest of a structure's elimination, rooted; plain work on names, no tables.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> tree = cluster_tree(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2})))
-    >>> tree.structure.cliques, tree.parents
-    ((('a', 'b'), ('b', 'c')), (-1, 0))
-    """
+    """The junction forest of a structure's elimination, rooted; plain work on names, no tables."""
     cliques, edges = structure.junction_tree
     letter = {name: at for at, name in enumerate(structure.elimination.order)}
     clusters = [tuple(sorted(clique, key=letter.__getitem__)) for clique in cliques]  # axes ascend by letter

@@ -384,11 +384,6 @@ class Search:
 
     graph: the attributes as bits, places in the domain's order. candidates: orders that may fit, by predicted time,
     fastest first. played: every order that was tried. pairings: those of the buckets of all candidates.
-
-    >>> from dpgm_core.domain.domain import Domain
-    >>> found = Search(Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2})))
-    >>> found.candidates[0].played.width, found.candidates[0].bytes
-    (1, 240)
     """
 
     def __init__(self, structure: Structure, model: CostModel = NUMPY, max_bytes: int = _ADDRESSABLE) -> None:

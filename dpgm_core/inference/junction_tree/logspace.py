@@ -49,11 +49,7 @@ _RECORDS = 2**13  # records handled at once, so that scratch stays in the proces
 
 
 def log_contract(p: FloatArray, q: FloatArray) -> FloatArray:
-    """log sum_k exp(p[..., k] + q[k, ...]), by a matrix product where that is sure and term by term elsewhere.
-
-    >>> log_contract(np.zeros((1, 1, 2)), np.zeros((1, 2, 1))).item() == math.log(2)
-    True
-    """
+    """log sum_k exp(p[..., k] + q[k, ...]), by a matrix product where that is sure and term by term elsewhere."""
     if p.shape[2] == 1:
         return p + q
     with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
@@ -375,11 +371,6 @@ def divide_rows(
 
     states: (rows,). weights: log-weights of the codes, (rows given, size), in the states of some rows, by number.
     order: (rows,), the rows so that neighbours are alike; shuffled to begin with. The second array is the next order.
-
-    >>> states, law = np.repeat([0, 1], 50), np.log([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
-    >>> codes, _ = divide_rows(states, lambda rows: law[states[rows]], 3, np.arange(100), np.random.default_rng(0))
-    >>> np.bincount(codes[:50]).tolist(), np.bincount(codes[50:]).tolist()
-    ([25, 15, 10], [5, 5, 40])
     """
     rows = order[np.argsort(states[order], kind="stable")]
     ordered = states[rows]

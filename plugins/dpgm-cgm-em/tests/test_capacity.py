@@ -55,14 +55,6 @@ def test_with_the_truth_as_pilot_the_bootstrap_alone_finds_the_best_point():
     assert calls > 0
 
 
-def test_a_seeded_choice_repeats():
-    """The same seed gives the same tau, another seed another one nearby."""
-    _, release = drawn(chain(4, 3), 2000, "0.5", 6)
-    actual = [learned(release, seed=seed).tuning["tau"] for seed in (1, 1, 2)]
-    assert actual[0] == actual[1] != actual[2]
-    assert 0.7 < actual[2] / actual[0] < 1.4
-
-
 @pytest.mark.parametrize(
     "options", [{}, {"stop": "plateau"}, {"stop": "discrepancy"}, {"tau": 1.23}, {"tau": 0.3, "steps": 2}]
 )

@@ -11,12 +11,14 @@ from dpgm_eb_map import contrasts as contrasts_module
 from dpgm_eb_map import scales
 from dpgm_eb_map.contrasts import basis_of, contrasts, group_count
 from dpgm_eb_map.dense import Dense
+from dpgm_eb_map.learner import EbMap
 from dpgm_eb_map.posterior import Moments, pilot
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, OptionError, Structure, Tables
 from dpgm_core.learning.bootstrap import Simulator
 from dpgm_core.sources import as_source
+from dpgm_testing import LearnerConformance
 from dpgm_testing.learning import chain, dirichlet_model, simulated_release
 
 MIXED = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 3})
@@ -275,29 +277,6 @@ def interaction(table):
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-@pytest.mark.parametrize("total", ["public", "estimated"])
-@pytest.mark.parametrize("curvature", ["dense", "diagonal"])
-def test_every_noise_and_every_total(mechanism, total, curvature):
-    """Laplace and Gaussian noise, public and estimated N: converged, and nearer to the truth than the uniform model."""
-    truth = dirichlet_model(chain(5, 3), 4)
-    fit = learn(release(truth, 2000, 0.5, 4, total=total, mechanism=mechanism), curvature=curvature)
-    uniform = dpgm.Model(truth.structure, Tables.zeros(truth.structure))
-    assert fit.converged
-    assert dpgm.kl_divergence(truth, fit.model) < 0.3 * dpgm.kl_divergence(truth, uniform)
-
-
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("name", STRUCTURES)
-@pytest.mark.parametrize("curvature", ["dense", "diagonal"])
-def test_any_structure(name, curvature):
-    """Cliques of any order, nested, tied, of one label, unequal noise: a finite model that reports no failure."""
-    fit = learn(any_release(STRUCTURES[name]), curvature=curvature)
-    assert np.isfinite(fit.model.potentials.values).all()
-    assert fit.converged
-
-
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", STRUCTURES)
 @pytest.mark.parametrize("curvature", ["dense", "diagonal"])
 def test_refits_repeat_the_fit(name, curvature):
@@ -390,15 +369,6 @@ def test_scales_of_the_user_are_those_of_the_released_tables(contributions):
     assert dpgm.kl_divergence(fit.model, again.model) < 1e-3
 
 
-def test_engines_without_second_derivatives(small):
-    """With loopy-bp, exact on this tree, differences lead to the same model as the junction tree's curvature."""
-    exact, approximate = learn(small), learn(small, "loopy-bp")
-    assert approximate.certificate["inference_calls"] > exact.certificate["inference_calls"]
-    np.testing.assert_allclose(
-        approximate.model.marginals().values, exact.model.marginals().values, rtol=0.0, atol=2e-4
-    )
-
-
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "values",
@@ -425,16 +395,6 @@ def test_senseless_counts_give_a_usable_model(small, values, total, curvature):
     assert np.isfinite(refit(noisy).values).all()
 
 
-@pytest.mark.parametrize("curvature", ["dense", "diagonal"])
-def test_hardly_any_records(curvature):
-    """One record, N estimated, and noise far above the counts: a finite model near the uniform one."""
-    truth = dirichlet_model(chain(4, 3), 1)
-    for noisy in (release(truth, 1, 0.5, 1, total="estimated"), release(truth, 100, 0.001, 1)):
-        fit = learn(noisy, curvature=curvature)
-        assert fit.converged and fit.certificate["determined_parameters"] < 1
-        assert np.abs(fit.model.potentials.values).max() < 0.5
-
-
 def test_one_clique_and_one_label():
     """A single table, and a domain in which there is nothing to learn."""
     single = learn(release(dirichlet_model(Structure(MIXED, [("b", "c")]), 1), 500, 1.0, 1))
@@ -447,21 +407,11 @@ def test_one_clique_and_one_label():
     assert refit(empty.release).values.tolist() == [0.0]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"widening": -0.1},
-        {"widening": True},
-        {"rounds": 0},
-        {"curvature": "none"},
-        {"tolerance": float("inf")},
-        {"tolerance": -1.0},
-        {"scales": []},
-        {"scales": [1.0, 0.0]},
-        {"scales": [1.0, float("inf")]},
-        {"scales": "1, 1"},
-    ],
-)
+@pytest.mark.parametrize("options", [
+    {"widening": -0.1}, {"widening": True}, {"rounds": 0}, {"curvature": "none"}, {"tolerance": float("inf")},
+    {"tolerance": -1.0}, {"scales": []}, {"scales": [1.0, 0.0]}, {"scales": [1.0, float("inf")]},
+    {"scales": "1, 1"},
+])  # fmt: skip
 def test_refuses_senseless_options(options):
     """Each option says what it must be."""
     with pytest.raises(OptionError, match=next(iter(options))):
@@ -496,16 +446,6 @@ def test_the_algebra_of_a_round_is_that_of_its_formulas(noise, prior):
     np.testing.assert_allclose(system.spread(part), inverse[np.ix_(part, part)], rtol=1e-8, atol=1e-9 / prior)
 
 
-def test_without_a_seed_a_fit_repeats_to_the_last_digit():
-    """It simulates nothing; with its scales it is the same to its tolerance, a hundredth of a standard deviation."""
-    noisy = release(dirichlet_model(chain(4, 3), 3), 3000, 1, 3)
-    first, again = (dpgm.learn(noisy, "eb-map") for _ in range(2))
-    assert np.array_equal(first.model.potentials.values, again.model.potentials.values)
-    tuned = learn(noisy, **{name: tuple(value) for name, value in first.tuning.items()})
-    assert tuned.tuning == first.tuning
-    assert np.abs(tuned.model.marginals().values - first.model.marginals().values).max() < 1e-3
-
-
 def test_the_pilot_believes_the_quieter_table():
     """A margin measured with little noise of its own stands against the same margin of a loud pair."""
     structure = Structure(Domain.from_sizes({"a": 3, "b": 5}), [("a", "b"), ("a",)])
@@ -521,3 +461,16 @@ def test_the_pilot_believes_the_quieter_table():
     phi = pilot(Moments(engine, basis), noisy, dpgm.silent, cautious=False)
     margin = dpgm.Model(structure, Tables(structure, basis.potentials(phi))).marginal("a")
     assert np.abs(margin - [0.6, 0.3, 0.1]).max() < 0.02
+
+
+class TestEbMap(LearnerConformance):
+    """Every check, default options."""
+
+    component = EbMap
+
+
+@pytest.mark.landing
+class TestByBlocks(LearnerConformance):
+    """Every check, as with many parameters."""
+
+    component = EbMap(curvature="diagonal")

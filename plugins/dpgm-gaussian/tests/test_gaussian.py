@@ -11,12 +11,10 @@ import pytest
 from dpgm_gaussian.mechanism import Gaussian, GaussianNoise
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
-from dpgm_core import Budget, BudgetError, InferenceError, SeededRandomness, Sensitivity
+from dpgm_core import Budget, BudgetError, Sensitivity
 from dpgm_core.privacy import analytic_delta, bounded_variance, discrete_delta
-
-ALARM = 1e-6
+from dpgm_testing import MechanismConformance
 
 amounts = st.fractions(min_value=Fraction(1, 10**6), max_value=10**9).filter(bool)
 
@@ -106,36 +104,6 @@ def test_variance_is_positive_and_finite_at_both_ends(width):
     assert np.isfinite(noise.logpdf(np.zeros(1))).all()
 
 
-@pytest.mark.parametrize("exact", [True, False])
-def test_extreme_residuals_give_limits_and_nan_is_refused(exact):
-    """Infinite residuals have log mass -inf without a warning; NaN raises InferenceError."""
-    noise = of_width(Fraction(1, 1000), exact=exact)
-    assert noise.logpdf(np.array([math.inf, -math.inf, 1.7e308])).tolist() == [-math.inf] * 3
-    for refuse in (noise.logpdf, noise.score):
-        with pytest.raises(InferenceError, match="NaN"):
-            refuse(np.array([0.0, math.nan]))
-
-
-@pytest.mark.parametrize("exact", [True, False])
-def test_the_event_never_claims_more_noise_than_there_is(exact):
-    """kind, sigma rounded down, L2 rounded up, by one step at most."""
-    for width, cells in ((Fraction(1, 3), 2), (Fraction(3, 7), 3), (Fraction(2), 5), (Fraction(25), 4)):
-        event = of_width(width, exact=exact, cells=cells).event
-        assert event.kind == ("discrete-gaussian" if exact else "gaussian")
-        assert Fraction(event.scale) ** 2 <= width < Fraction(math.nextafter(event.scale, math.inf)) ** 2
-        assert Fraction(math.nextafter(event.sensitivity, 0)) ** 2 < cells <= Fraction(event.sensitivity) ** 2
-
-
-# --- sampling ---------------------------------------------------------------------------------------------------
-
-
-def test_textbook_samples_follow_the_density():
-    """Kolmogorov-Smirnov of 200 000 draws at sigma 24 (ALARM); 5 % off in sigma is refused by the same test."""
-    draws = of_width(24**2, exact=False).draw((200_000,), SeededRandomness(4))
-    assert stats.kstest(draws, stats.norm(scale=24).cdf).pvalue > ALARM
-    assert stats.kstest(draws * 1.05, stats.norm(scale=24).cdf).pvalue < ALARM
-
-
 # --- refusals ---------------------------------------------------------------------------------------------------
 
 
@@ -166,27 +134,13 @@ def test_unsafe_noise_says_so():
     assert "floating-point" in of_width(1, exact=False).unsafe and of_width(1).unsafe is None
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"cost": Budget.zcdp("0.004")},
-        {"cost": Budget.zcdp("0.006")},
-        {"cost": Budget.pure(1)},
-        {"cost": Budget.approx("0.1", "1e-3")},
-        {"cost": Budget.zero("zcdp")},
-        {"cost": 1},
-        {"sigma_squared": 100.0},
-        {"sigma_squared": Fraction(50)},
-        {"sigma_squared": Fraction(0)},
-        {"sigma_squared": Fraction(-100)},
-        {"sigma_squared": Fraction(100 * 2**40 + 1, 2**40)},
-        {"sensitivity": units(2)},
-        {"sensitivity": units(0)},
-        {"sensitivity": 1},
-        {"exact": 1},
-        {"exact": None},
-    ],
-)
+@pytest.mark.parametrize("fields", [
+    {"cost": Budget.zcdp("0.004")}, {"cost": Budget.zcdp("0.006")}, {"cost": Budget.pure(1)},
+    {"cost": Budget.approx("0.1", "1e-3")}, {"cost": Budget.zero("zcdp")}, {"cost": 1}, {"sigma_squared": 100.0},
+    {"sigma_squared": Fraction(50)}, {"sigma_squared": Fraction(0)}, {"sigma_squared": Fraction(-100)},
+    {"sigma_squared": Fraction(100 * 2**40 + 1, 2**40)}, {"sensitivity": units(2)}, {"sensitivity": units(0)},
+    {"sensitivity": 1}, {"exact": 1}, {"exact": None},
+])  # fmt: skip
 def test_a_noise_from_a_file_cannot_claim_less_than_it_cost(fields):
     """The fields must fit each other, or BudgetError: half the noise, a forgotten root, another cost."""
     good = {"sigma_squared": Fraction(100), "cost": Budget.zcdp("0.005"), "sensitivity": units(1), "exact": True}
@@ -203,3 +157,16 @@ def test_too_little_noise_for_epsilon_delta_is_caught(mutate, exact):
     width = mutate(noise.sigma_squared).limit_denominator(1000)
     with pytest.raises(BudgetError, match="does not cost"):
         GaussianNoise(sigma_squared=width, cost=noise.cost, sensitivity=noise.sensitivity, exact=exact)
+
+
+class TestGaussian(MechanismConformance):
+    """Every check, default options."""
+
+    component = Gaussian
+
+
+@pytest.mark.landing
+class TestTextbookGaussian(MechanismConformance):
+    """The floats that reproduce papers: they say why they are unsafe, and keep everything else."""
+
+    component = Gaussian(exact=False, allow_unsafe=True)

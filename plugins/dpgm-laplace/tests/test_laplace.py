@@ -1,6 +1,5 @@
 """The mechanism `laplace`: calibration, worst-case loss, densities and refusals beyond what the kit tests."""
 
-import itertools
 import math
 from fractions import Fraction
 
@@ -9,11 +8,10 @@ import pytest
 from dpgm_laplace.mechanism import Laplace, LaplaceNoise
 from hypothesis import example, given
 from hypothesis import strategies as st
-from scipy import stats
 
-from dpgm_core import Budget, BudgetError, InferenceError, SeededRandomness, Sensitivity, SystemRandomness
+from dpgm_core import Budget, BudgetError, SeededRandomness, Sensitivity, SystemRandomness
+from dpgm_testing import MechanismConformance
 
-ALARM = 1e-6
 LIMIT = 2**32
 
 amounts = st.fractions(min_value=Fraction(1, 10**6), max_value=10**12).filter(bool)
@@ -77,38 +75,6 @@ def test_only_l1_matters_and_nobody_changing_anything_counts_as_one():
     assert pure(0) == pure(1)
 
 
-# --- privacy ----------------------------------------------------------------------------------------------------
-
-
-def shifts(l1):
-    """Every way to spread an L1 change over cells, up to order and sign: the partitions of l1."""
-
-    def partitions(rest, most):
-        if rest == 0:
-            yield ()
-        for first in range(min(rest, most), 0, -1):
-            for others in partitions(rest - first, first):
-                yield (first, *others)
-
-    return partitions(l1, l1)
-
-
-@pytest.mark.parametrize("l1", [1, 2, 3, 7])
-@pytest.mark.parametrize("epsilon", ["0.1", "1", "7/3", "30"])
-def test_the_worst_privacy_loss_over_all_shifts_is_epsilon(l1, epsilon):
-    """For every integer shift of norm L1, however spread, the largest log ratio over all outputs is exactly epsilon.
-
-    The largest loss of one cell shifted by s is max_z logpdf(z) - logpdf(z - s); cells add. It is attained by every
-    partition, so none may be forgotten, and a shift of L1 + 1 loses more.
-    """
-    noise = pure(l1, epsilon)
-    z = np.arange(-60, 61, dtype=float)
-    loss = {s: float((noise.logpdf(z) - noise.logpdf(z - s)).max()) for s in range(1, l1 + 2)}
-    for shift in shifts(l1):
-        assert sum(loss[s] for s in shift) == pytest.approx(float(noise.cost.epsilon), rel=1e-12)
-    assert loss[l1 + 1] > float(noise.cost.epsilon) * 1.1
-
-
 # --- densities --------------------------------------------------------------------------------------------------
 
 
@@ -127,35 +93,7 @@ def test_mass_and_variance_keep_their_digits_at_both_ends(scale):
     assert 0 < noise.variance < math.inf
 
 
-@pytest.mark.parametrize("exact", [True, False])
-def test_extreme_residuals_give_limits_and_nan_is_refused(exact):
-    """Infinite residuals have log mass -inf without a warning; NaN raises InferenceError."""
-    noise = of_scale(Fraction(1, 1000), exact=exact)
-    assert noise.logpdf(np.array([math.inf, -math.inf, 1.7e308])).tolist() == [-math.inf] * 3
-    assert noise.score(np.array([math.inf, -math.inf])).tolist() == [-1000.0, 1000.0]
-    for refuse in (noise.logpdf, noise.score):
-        with pytest.raises(InferenceError, match="NaN"):
-            refuse(np.array([0.0, math.nan]))
-
-
-@pytest.mark.parametrize("exact", [True, False])
-def test_the_event_never_claims_more_noise_than_there_is(exact):
-    """kind, scale rounded down, L1; 1/3 as a double is below, 3/7 above, so the latter must move."""
-    for scale in (Fraction(1, 3), Fraction(3, 7), Fraction(2, 3), Fraction(24)):
-        event = of_scale(scale, l1=5, exact=exact).event
-        assert event.kind == ("discrete-laplace" if exact else "laplace") and event.sensitivity == 5.0
-        assert Fraction(event.scale) <= scale < Fraction(math.nextafter(event.scale, math.inf))
-
-
 # --- sampling ---------------------------------------------------------------------------------------------------
-
-
-def test_textbook_samples_follow_the_density():
-    """Kolmogorov-Smirnov of 200 000 draws at scale 24 (ALARM); 5 % off in the scale is refused by the same test."""
-    draws = of_scale(24, exact=False).draw((200_000,), SeededRandomness(4))
-    assert stats.kstest(draws, stats.laplace(scale=24).cdf).pvalue > ALARM
-    assert stats.kstest(draws * 1.05, stats.laplace(scale=24).cdf).pvalue < ALARM
-    assert draws.var() == pytest.approx(of_scale(24, exact=False).variance, rel=0.03)
 
 
 def test_a_seed_repeats_and_the_system_does_not():
@@ -206,25 +144,12 @@ def test_unsafe_noise_says_so():
     assert pure(allow_unsafe=True).unsafe is None and pure().unsafe is None
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"cost": Budget.pure("0.04")},
-        {"cost": Budget.approx("1/24", "1e-6")},
-        {"cost": 1},
-        {"scale": 24.0},
-        {"scale": Fraction(0)},
-        {"scale": Fraction(-24)},
-        {"scale": Fraction(2**31 + 1)},
-        {"scale": Fraction(24, LIMIT + 1)},
-        {"l1": 0},
-        {"l1": 2},
-        {"l1": 1.0},
-        {"l1": True},
-        {"exact": 1},
-        {"exact": None},
-    ],
-)
+@pytest.mark.parametrize("fields", [
+    {"cost": Budget.pure("0.04")}, {"cost": Budget.approx("1/24", "1e-6")}, {"cost": 1}, {"scale": 24.0},
+    {"scale": Fraction(0)}, {"scale": Fraction(-24)}, {"scale": Fraction(2**31 + 1)},
+    {"scale": Fraction(24, LIMIT + 1)}, {"l1": 0}, {"l1": 2}, {"l1": 1.0}, {"l1": True}, {"exact": 1},
+    {"exact": None},
+])  # fmt: skip
 def test_a_noise_from_a_file_cannot_claim_less_than_it_cost(fields):
     """The fields must fit each other exactly, or BudgetError."""
     good = {"scale": Fraction(24), "cost": Budget.pure("1/24"), "l1": 1, "exact": True}
@@ -236,8 +161,14 @@ def test_a_noise_from_a_file_cannot_claim_less_than_it_cost(fields):
 # --- declaration ------------------------------------------------------------------------------------------------
 
 
-def test_shift_partitions_are_complete():
-    """The helper of the privacy test lists all 15 partitions of 7, each summing to 7."""
-    partitions = list(shifts(7))
-    assert len(partitions) == len(set(partitions)) == 15 and all(sum(one) == 7 for one in partitions)
-    assert list(itertools.islice(shifts(2), 5)) == [(2,), (1, 1)]
+class TestLaplace(MechanismConformance):
+    """Every check, default options."""
+
+    component = Laplace
+
+
+@pytest.mark.landing
+class TestTextbookLaplace(MechanismConformance):
+    """The floats that reproduce papers: they say why they are unsafe, and keep everything else."""
+
+    component = Laplace(exact=False, allow_unsafe=True)

@@ -1,4 +1,4 @@
-"""Naive MLE: the maximum-likelihood fit where there is one, and an honest answer where there is none."""
+"""naive-mle: its fit, its penalty rules, its projection, and the conformance kit."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ import attrs
 import numpy as np
 import pytest
 from dpgm_naive_mle.learner import NaiveMLE
+from dpgm_naive_mle.projection import project_to_simplex, targets
+from hypothesis import example, given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, OptionError, SeededRandomness, Structure, Tables
 from dpgm_core.learning import expected_absolute
+from dpgm_testing import LearnerConformance
 from dpgm_testing.learning import chain, dirichlet_model, persistent_model, simulated_release
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
@@ -187,3 +192,44 @@ def test_a_fit_that_is_still_setting_out_is_at_no_elbow(options: dict[str, str])
     N = 30,000, epsilon = 1: uniform has a KL of 6.
     """
     assert compare_with_uniform(persistent_model(), 30_000, 1, 1, **options) < 1 / 20
+
+
+points = hnp.arrays(float, st.integers(1, 12), elements=st.floats(-1e15, 1e15))
+
+
+@given(points, st.sampled_from([1.0, 3.0, 1e-6]))
+@example(np.array([-1e15, -1e15]), 1.0)
+@example(np.array([1e15, 1e15, -1.0]), 1.0)
+@example(np.zeros(1), 1.0)
+def test_it_lands_on_the_simplex_and_nowhere_nearer(point, total):
+    """Non-negative, of the right sum, and optimal: x - p is largest exactly on the support (the KKT conditions)."""
+    projected = project_to_simplex(point, total)
+    assert np.all(projected >= 0)
+    assert projected.sum() == pytest.approx(total, rel=1e-9)
+    gap = point - projected
+    slack = 1e-9 * max(1.0, np.abs(point).max())
+    assert np.all(gap[projected > 0] >= gap.max() - slack)
+
+
+@given(points)
+def test_projecting_twice_changes_nothing(point):
+    """What is on the simplex stays there."""
+    once = project_to_simplex(point)
+    assert np.allclose(project_to_simplex(once), once, atol=1e-12)
+
+
+def test_targets_sum_to_the_number_of_cliques():
+    """Projected or not, each plain table sums to 1, a tied one to m_g; only the projected are never negative."""
+    domain = Domain.from_sizes({"a": 3, "b": 3, "c": 3})
+    structure = Structure(domain, [("a",)], tied=[[("a", "b"), ("b", "c")]])
+    release = dpgm.release(np.zeros((5, 3), int), structure, Budget.pure("0.1"), neighbours="add-remove")
+    for project in (True, False):
+        made = targets(release, project=project)
+        assert made.sums() == pytest.approx([1.0, 2.0])
+        assert not project or made.values.min() >= 0
+
+
+class TestNaiveMLE(LearnerConformance):
+    """Every check, default options."""
+
+    component = NaiveMLE

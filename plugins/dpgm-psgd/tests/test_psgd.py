@@ -8,6 +8,7 @@ import pytest
 from dpgm_psgd.learner import Psgd
 
 import dpgm_core as dpgm
+from dpgm_testing import LearnerConformance
 from dpgm_testing.learning import sample_codes
 
 DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
@@ -100,15 +101,6 @@ def test_momentum_and_schedules_converge(schedule):
         epochs=100, sampling_rate=1, learning_rate=1.0, momentum=0.8, schedule=schedule, averaging=0.0,
     )  # fmt: skip
     assert mle(records(), CHAIN).kl(done.model) < 1e-3
-
-
-@pytest.mark.landing
-def test_it_runs_over_loopy_inference():
-    """Any engine will do: on a chain loopy belief propagation is exact and gives the same model."""
-    settings = {"epochs": 3, "sampling_rate": 0.5}
-    exact = climbed(records(), CHAIN, dpgm.Budget.approx(1, 1e-6), **settings)
-    loopy = climbed(records(), CHAIN, dpgm.Budget.approx(1, 1e-6), inference="loopy-bp", **settings)
-    assert exact.model.potentials.values == pytest.approx(loopy.model.potentials.values, abs=1e-3)
 
 
 @pytest.mark.landing
@@ -244,3 +236,9 @@ def test_an_engine_that_did_not_converge_is_admitted():
     engine = {"name": "loopy-bp", "max_iterations": 1}
     done = climbed(codes, LOOP, dpgm.Budget.approx(1, 1e-6), epochs=2, sampling_rate=0.5, inference=engine)
     assert not done.converged and any("3 of 4 steps" in note for note in done.notes), done.notes
+
+
+class TestPsgd(LearnerConformance):
+    """Every check, default options."""
+
+    component = Psgd

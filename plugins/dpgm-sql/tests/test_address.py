@@ -31,34 +31,16 @@ def test_addresses_are_understood(text, engine, target):
     assert (address.engine, address.target) == (engine, target)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"postgresql://me:{PLANTED}@localhost/clinic",
-        f"postgresql://:{PLANTED}@localhost/clinic",
-        f"postgresql://localhost/clinic?password={PLANTED}",
-        f"postgresql://localhost/clinic?pass%77ord={PLANTED}",
-        f"postgresql://localhost/clinic?sslpassword={PLANTED}",
-        f"postgresql://localhost/clinic?options={PLANTED}",
-        f"postgresql://localhost/clinic?{PLANTED}",
-        f"postgresql://localhost/clinic#{PLANTED}",
-        f"postgresql://[{PLANTED}/clinic",
-        f"me:{PLANTED}@localhost",
-        f"mysql://me:{PLANTED}@localhost/clinic",
-        f"host=localhost password={PLANTED}",
-        f"duckdb:///visits.db?key={PLANTED}",
-        f"duckdb://{PLANTED}",
-        ["postgresql://me:pl4nted@localhost/clinic"],
-        {"password": PLANTED},
-        7,
-        None,
-        "",
-        "duckdb:///",
-        "sqlite:///:memory:",
-        "postgresql\0://x/y",
-        b"sqlite:///x",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    f"postgresql://me:{PLANTED}@localhost/clinic", f"postgresql://:{PLANTED}@localhost/clinic",
+    f"postgresql://localhost/clinic?password={PLANTED}", f"postgresql://localhost/clinic?pass%77ord={PLANTED}",
+    f"postgresql://localhost/clinic?sslpassword={PLANTED}", f"postgresql://localhost/clinic?options={PLANTED}",
+    f"postgresql://localhost/clinic?{PLANTED}", f"postgresql://localhost/clinic#{PLANTED}",
+    f"postgresql://[{PLANTED}/clinic", f"me:{PLANTED}@localhost", f"mysql://me:{PLANTED}@localhost/clinic",
+    f"host=localhost password={PLANTED}", f"duckdb:///visits.db?key={PLANTED}", f"duckdb://{PLANTED}",
+    ["postgresql://me:pl4nted@localhost/clinic"], {"password": PLANTED}, 7, None, "", "duckdb:///",
+    "sqlite:///:memory:", "postgresql\0://x/y", b"sqlite:///x",
+])  # fmt: skip
 def test_what_is_no_address_or_holds_a_password_is_refused_unquoted(text):
     """Whatever is written, the refusal shows nothing of it."""
     with pytest.raises(SourceRefused) as refused:

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from dpgm_core import Budget, Calibration, Domain, DualTerm, NoisyTables, Structure, Tables, Terms
 from dpgm_core.privacy.measurement import Measurement
-from dpgm_testing import in_marginal_polytope, incidence
+from dpgm_testing import incidence
 
 
 @frozen
@@ -149,11 +149,6 @@ def draw(structure, total, seed, spread=1.0):
     return matrix @ rng.multinomial(total, weights / weights.sum()), matrix
 
 
-def in_polytope(marginals, structure, total, slack=1e-7):
-    """Whether some distribution over records has these marginals: see `in_marginal_polytope`."""
-    return in_marginal_polytope(Tables(structure, marginals / total), tolerance=slack)
-
-
 @pytest.fixture(scope="session")
 def lab():
     """Everything above under one name."""
@@ -167,5 +162,4 @@ def lab():
         released=released,
         incidence=incidence,
         draw=draw,
-        in_polytope=in_polytope,
     )

@@ -215,20 +215,6 @@ def test_answers_equal_brute_force(theta, data):
     assert agrees(theta, [*queries, queries[0]])
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("zeros", [0.0, 0.2])
-def test_all_small_queries_of_awkward_structures(awkward, zeros):
-    """Cliques equal to, inside and across clusters, of attributes with one label, in no clique, in tied cliques."""
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=awkward.cells) * 2
-    values[rng.random(awkward.cells) < zeros] = -np.inf
-    values[[part.start for part in awkward.slices]] = 0.0  # the record of zeros stays possible
-    names = awkward.domain.names
-    assert agrees(
-        Tables(awkward, values), [*subsets(names), names, *awkward.cliques[0:1]] if awkward.cliques[0] else [names]
-    )
-
-
 CHAIN = Structure.chain(Domain.from_sizes({"a": 3, "b": 2, "c": 3, "d": 2, "e": 2}))
 THETA = Tables(CHAIN, np.random.default_rng(3).normal(size=CHAIN.cells) * 2)
 

@@ -35,19 +35,6 @@ def covariance(structure, theta):
     return (centred * weight[:, None]).T @ centred
 
 
-@pytest.mark.sampled(5)
-@pytest.mark.parametrize(("scale", "zeros"), [(0.0, 0.0), (1.0, 0.0), (40.0, 0.0), (1.0, 0.2)])
-def test_equals_the_covariance_over_all_records(awkward, scale, zeros):
-    """Every column of Cov(T), whatever the cliques, ties and spread of the potentials; 0 where a cell is impossible."""
-    rng = np.random.default_rng(5)
-    theta = scale * rng.normal(size=awkward.cells)
-    theta[rng.random(awkward.cells) < zeros] = -np.inf
-    theta[[part.start for part in awkward.slices]] = 0.0  # the record of zeros stays possible
-    found = JunctionTree().compile(awkward).curvature(Tables(awkward, theta))(np.eye(awkward.cells))
-    np.testing.assert_allclose(found, covariance(awkward, theta), rtol=1e-8, atol=1e-12)
-    assert np.all(found[np.isneginf(theta)] == 0)
-
-
 def test_potentials_that_probabilities_cannot_hold():
     """At potentials of +-800 nats nothing is lost: a chain whose tables span e^1600 has a known covariance."""
     structure = Structure.chain(Domain.from_sizes({"x": 2, "y": 2, "z": 2}))
@@ -56,24 +43,6 @@ def test_potentials_that_probabilities_cannot_hold():
     found = JunctionTree().compile(structure).curvature(Tables(structure, theta))(np.eye(8))
     np.testing.assert_allclose(found, covariance(structure, theta), atol=1e-14)
     assert found[1, 1] == pytest.approx(0.25)
-
-
-@pytest.mark.parametrize("tied", [False, True])
-def test_is_the_derivative_of_the_marginals(tied):
-    """Central differences of `infer` on a third-order chain too large to enumerate, plain and with tied tables."""
-    domain = Domain.from_sizes({f"x{place}": 4 for place in range(12)})
-    structure = Structure.chain(domain, 3)
-    if tied:
-        structure = Structure(domain, structure.cliques[:12], tied=[structure.cliques[12:20], structure.cliques[20:]])
-    rng = np.random.default_rng(1)
-    theta = rng.normal(size=structure.cells)
-    directions = rng.normal(size=(structure.cells, 3))
-    engine = JunctionTree().compile(structure)
-    found = engine.curvature(Tables(structure, theta))(directions)
-    for column, direction in enumerate(directions.T):
-        up, down = (engine.infer(Tables(structure, theta + step * direction)) for step in (1e-5, -1e-5))
-        slope = (up.marginals.values - down.marginals.values) / 2e-5
-        np.testing.assert_allclose(found[:, column], slope, atol=1e-8)
 
 
 def test_columns_are_independent_of_their_company(lab):

@@ -39,21 +39,6 @@ def test_a_contraction_is_the_sum_of_its_terms(zeros, spread, inner, chunk, monk
     np.testing.assert_allclose(found, expected.astype(float), rtol=1e-13, atol=1e-13)
 
 
-@pytest.mark.parametrize("zeros", [0.0, 0.15])
-def test_maximize_matches_brute_force(awkward, zeros, lab):
-    """The record found has the largest log-probability, and its value is the one returned."""
-    rng = np.random.default_rng(11)
-    values = 5 * rng.normal(size=awkward.cells)
-    if awkward.cells > 10:
-        values[rng.random(awkward.cells) < zeros] = -np.inf
-    theta = Tables(awkward, values)
-    joint = lab.log_joint(awkward, theta)
-    codes, value = JunctionTree().compile(awkward).maximize(theta)
-    assert list(codes) == list(awkward.domain.names)
-    assert value == pytest.approx(joint.max(), rel=1e-12)
-    assert joint[tuple(codes.values())] == pytest.approx(joint.max(), rel=1e-12)
-
-
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("block", [40_000, 5])
 @pytest.mark.parametrize("name", ["cyclic", "disconnected", "large cliques, odd axes", "tied, disjoint"])

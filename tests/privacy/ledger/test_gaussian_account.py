@@ -23,9 +23,9 @@ from dpgm_core.privacy.ledger_terms import LedgerTerms
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import best_guess
 from tests.pages import DOCS
-from tests.privacy.test_session_account import Noise
+from tests.privacy import test_session_account as adaptive
 
-EPSILONS = np.array([0.0, 0.05, 0.1, 0.3, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0])
+EPSILONS = np.array([float(one) for one in adaptive.EPSILONS])
 
 
 def terms_of(budget, other=None, mu_squared=None):
@@ -43,7 +43,7 @@ def terms_of(budget, other=None, mu_squared=None):
 
 
 @attrs.frozen
-class Gaussian(Noise):
+class Gaussian(adaptive.Noise):
     """Discrete Gaussian noise, and what a ledger charges for it."""
 
     @property
@@ -83,34 +83,17 @@ class Revealing:
         return Budget.approx(self.epsilon, self.chance)
 
 
-def worst(menu, terms, depth, *, refund=False):
-    """The largest divergence at each of EPSILONS of any sequence of charges that the ledger takes.
+def worst(menu, terms, depth, **more):
+    """The largest divergence at each of EPSILONS of any sequence of charges that the ledger takes."""
 
-    Each charge is chosen after what came out before: H_a = max over charges of sum_y P(y) H_(a Q(y) / P(y)). refund:
-    the wrong ledger that takes a charge back after an outcome without loss.
-    """
-    pairs = {one: one.pair() for one in menu}
+    def charged(one, costs):
+        try:
+            terms.refuse(one.cost, costs)
+        except (Overspent, BudgetError):
+            return None
+        return [*costs, one.cost]
 
-    def search(logs, costs, depth):
-        best = np.maximum(-np.expm1(np.minimum(logs, 60)), 0)
-        for one in menu if depth else ():
-            try:
-                terms.refuse(one.cost, costs)
-            except (Overspent, BudgetError):
-                continue
-            p, q = pairs[one]
-            ratios = np.log(q) - np.log(p)
-            states = [([*costs, one.cost], np.ones(len(p), bool))]
-            if refund:
-                states = [([*costs, one.cost], ratios < 0), (costs, ratios >= 0)]
-            total = np.zeros(len(logs))
-            for after, where in states:
-                inner = (logs[:, None] + ratios[where]).ravel()
-                total += search(inner, after, depth - 1).reshape(len(logs), -1) @ p[where]
-            best = np.maximum(best, total)
-        return best
-
-    return search(EPSILONS.copy(), [], depth)
+    return adaptive.worst(menu, [], charged, depth, **more)
 
 
 def excess(menu, terms, depth, **more):
@@ -118,11 +101,10 @@ def excess(menu, terms, depth, **more):
 
     Of mu its whole curve; of an (epsilon, delta) the curve of its mu, with the part for others added.
     """
-    found = worst(menu, terms, depth, **more)
     other = terms.other or Budget.zero("approx")
     shifted = EPSILONS - float(other.epsilon)
     claim = normal_delta(math.sqrt(terms.mu_squared), shifted) + float(other.delta)
-    return float((found - claim).max()), float((found / np.maximum(claim, 1e-300))[claim > 1e-9].max())
+    return adaptive.compare(worst(menu, terms, depth, **more), claim)
 
 
 def sum_of(*releases):
@@ -270,15 +252,7 @@ def test_random_strategies_stay_within_the_claim(seed):
             terms.refuse(one.cost, costs)
         except (Overspent, BudgetError):
             return tree(costs, depth - 1)
-        p, q = one.pair()
-        leaves = [
-            tree([*costs, one.cost], depth - 1) if a + b > 1e-5 else (np.ones(1), np.ones(1))
-            for a, b in zip(p, q, strict=True)
-        ]
-        return tuple(
-            np.concatenate([w * leaf[side] for w, leaf in zip(of, leaves, strict=True)])
-            for side, of in enumerate((p, q))
-        )
+        return adaptive.branch(one, lambda: tree([*costs, one.cost], depth - 1))
 
     p, q = tree([], 3)
     other = terms.other or Budget.zero("approx")
@@ -619,20 +593,3 @@ def test_public_n_is_bounded_by_twice_mu(path, budget):
     ledger = create(path, budget)
     ledger.charge(Budget.gdp("0.1"), conditions=("conditional on public N",))
     assert "one person all charges cost at most mu = 0.2 (GDP)" in ledger.describe()
-
-
-def test_four_processes_fill_a_ledger_of_mu_exactly(path, race):
-    """Claim: squares of 1/2 fill mu = 1 with four of twelve charges, whoever comes first."""
-    create(path, Budget.gdp(1))
-    script = """
-ledger = Ledger.open(sys.argv[1])
-for _ in range(3):
-    try:
-        ledger.charge(Budget.gdp("0.5"))
-        print("charged")
-    except Overspent:
-        print("refused")
-"""
-    words = race(script, path)
-    assert sorted(words) == ["charged"] * 4 + ["refused"] * 8
-    assert Ledger.open(path).remaining().is_zero

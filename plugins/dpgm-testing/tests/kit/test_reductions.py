@@ -1,14 +1,29 @@
-"""The kit's sums come to what they say."""
+"""The kit's sums, its example of a source that sums, and what such a source brought back."""
 
 import pickle
+from contextlib import contextmanager
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from attrs import frozen
 
-from dpgm_core import Domain
-from dpgm_core.sources import Grouped, Reading
-from dpgm_testing.reductions import PLANTED, Failing, Hidden, Large, embedded, tallies
+from dpgm_core import Domain, Structure
+from dpgm_core.counting.table_counts import Counts
+from dpgm_core.sources import Grouped, Reading, SourceRefused
+from dpgm_testing import Profile, SourceConformance, check_component
+from dpgm_testing.reductions import (
+    PLANTED,
+    Failing,
+    Hidden,
+    Large,
+    PartitionedSource,
+    PartitionPin,
+    embedded,
+    partitioned,
+    tallies,
+)
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 CODES = [np.array(column, np.uint8) for column in ([2, 2, 0], [0, 1, 0], [0, 0, 1])]  # of b, a, c
@@ -51,3 +66,84 @@ def test_what_is_expected_is_what_core_sums_here():
     for person, rows in ((None, 3), ("id", 2)):
         reading = Reading(domain=DOMAIN, columns=("b", "a", "c"), person=person)
         assert embedded(table, reading, COUNTS)[-1] == rows
+
+
+#: What docs/conformance.md says.
+PINS, SUMS = 12, 18
+
+
+@frozen(kw_only=True)
+class Counted(PartitionedSource):
+    """Notes each pin that was entered, and each sum."""
+
+    pins: ClassVar[list] = []
+    sums: ClassVar[list] = []
+
+    @contextmanager
+    def pinned(self, reading):
+        with PartitionedSource.pinned(self, reading) as pin:
+            self.pins.append(reading)
+            yield Noting(pin, self.sums)
+
+
+@frozen
+class Noting:
+    pin: PartitionPin
+    sums: list
+
+    def reduce(self, reduction):
+        if self.pin.partitions is not None:
+            self.sums.append(reduction)
+        return self.pin.reduce(reduction)
+
+
+@pytest.mark.landing
+def test_the_quick_profile_takes_few_jobs():
+    """An engine that takes a second to begin a job passes in less than twenty."""
+    del Counted.pins[:], Counted.sums[:]
+    check_component(Counted, "source", profile="quick", records=lambda table, folder: Counted(table=table))
+    assert (len(Counted.pins), len(Counted.sums)) == (PINS, SUMS)
+
+
+@pytest.mark.landing
+def test_more_examples_are_more_columns_and_few_more_jobs():
+    """Thirty more examples of odd records are a further job or two, not thirty."""
+    del Counted.sums[:]
+    far = Profile(name="far", examples=60, draws=1, shrink=False)
+    check_component(Counted, "source", profile=far, records=lambda table, folder: Counted(table=table))
+    assert SUMS < len(Counted.sums) <= SUMS + 2
+
+
+ONE = Domain.from_sizes({"a": 3})
+COUNTS_OF_ONE = Counts.of(Structure(ONE, [("a",)]))
+
+
+class TestPartitioned(SourceConformance):
+    """It passes every check."""
+
+    component = PartitionedSource
+    profile = "quick"
+    records = staticmethod(partitioned)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 50])
+def test_persons_come_together_however_many_parts_there_are(parts):
+    """Also more parts than persons: one row of each of three persons, the null key's among them."""
+    table = pa.table(
+        {
+            "a": pa.chunked_array([[0, 0, 1], [2, 1, 2]]),
+            "id": pa.chunked_array([["x", "y", ""], ["x", None, "y"]], pa.string()),
+        }
+    )
+    reading = Reading(domain=ONE, columns=("a",), person="id")
+    with PartitionedSource(table=table, parts=parts).pinned(reading) as pin:
+        assert pin.reduce(COUNTS_OF_ONE)[-1] == 3
+
+
+def test_an_error_in_the_block_lets_the_records_go():
+    """A pin is left however its context ends."""
+    source = PartitionedSource(table=pa.table({"a": [0]}))
+    with pytest.raises(KeyError), source.pinned(Reading(domain=ONE, columns=("a",))) as pin:
+        raise KeyError
+    with pytest.raises(SourceRefused, match="let go"):
+        pin.reduce(COUNTS_OF_ONE)
