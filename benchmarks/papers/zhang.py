@@ -367,7 +367,7 @@ def pictures(lines: Sequence[Line], folder: Path) -> list[Path]:
         ax.legend()
     for ax, title, kind in (
         (axes[1, 2], "Theorem 1.4, t = 3", "twise"),
-        (axes[1, 3], f"structure, t = 3, {PROMISES['delta']}", "stable disjoint"),
+        (axes[1, 3], "structure, t = 3, (.75, 1e-6)", "stable disjoint"),
     ):
         ax.set(title=title, xlabel="p", ylabel="n*")
         for method, of in stars_by_size(lines, kind).items():
