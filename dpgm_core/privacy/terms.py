@@ -355,6 +355,15 @@ class Terms:
         if self.related is not None:
             self.related.check(structure.domain)
 
+    @property
+    def draws(self) -> int:
+        """The number of records over which the tables of two related tables are means; 1 for one table."""
+        return 1 if self.related is None else self.related.draws
+
+    def with_one_draw(self) -> Terms:
+        """Return the same terms with one record for each root, as rounds of subsamples count."""
+        return self if self.related is None else evolve(self, related=evolve(self.related, draws=1))
+
     def sensitivity(
         self, structure: Structure, clip: ClippedScore | None = None, *, contrasts: bool = False
     ) -> Sensitivity:
@@ -372,12 +381,12 @@ class Terms:
         Returns
         -------
         Sensitivity
-            In records, or in units of 1/grid with contributions or clip.
+            In records, in units of 1/grid with contributions or clip, or of 1/draws for two related tables.
 
         Raises
         ------
         BudgetError
-            For contrasts with clip or contributions.
+            For contrasts with clip or contributions, or of several draws.
 
         Notes
         -----
@@ -391,16 +400,18 @@ class Terms:
         6
         """
         if contrasts:
-            if clip is not None or self.contributions is not None:
+            if clip is not None or self.contributions is not None or self.draws > 1:
                 raise BudgetError(
                     "contrasts count each row as 1; leave out clipped scores and normalised contributions, or measure "
-                    "tables"
+                    "tables, as is done of two related tables"
                 )
             return Sensitivity.of_contrasts(structure, self.neighbours, rows_per_person=self.rows_per_person)
         if clip is not None:
             return clip.sensitivity(structure.cells, self.neighbours)
         if self.contributions is not None:
             return self.contributions.sensitivity(structure, self.neighbours, rows_per_person=self.rows_per_person)
+        if self.draws > 1:  # the sum over the draws, each of which a root moves as one record
+            return Sensitivity.of(structure, self.neighbours).of_sum(self.draws, structure.cells)
         return Sensitivity.of(structure, self.neighbours, rows_per_person=self.rows_per_person)
 
     def presence(self, structure: Structure, clip: ClippedScore | None = None) -> Sensitivity:
