@@ -184,11 +184,12 @@ class Measurement:
         Tables
             Of contrasts the tables computed from the noisy ones.
         """
+        if self.grid > 1:  # whole numbers again
+            counts = counts.like(np.rint(counts.values * self.grid).astype(np.int64))
         if self.contrasts:
-            return spread(self.structure, self._drawn_contrasts(products(counts), randomness), total)
-        parts = (
-            counts if self.grid == 1 else counts.like(np.rint(counts.values * self.grid).astype(np.int64))
-        ).arrays()
+            sums = self._drawn_contrasts(products(counts), randomness)
+            return spread(self.structure, sums if self.grid == 1 else sums / self.grid, total)
+        parts = counts.arrays()
         for number, calibration in enumerate(self.calibrations):
             alike = [group for group, one in enumerate(self.of_group) if one == number]
             bare = np.concatenate([parts[group].reshape(-1) for group in alike])
@@ -282,7 +283,10 @@ def noisy_contrasts(
     if budget.is_zero:
         raise BudgetError(f"budget is {budget}; it must be positive")
     return Measurement.shared(
-        structure, _calibration(mechanism, structure, terms, budget, contrasts=True), contrasts=True
+        structure,
+        _calibration(mechanism, structure, terms, budget, contrasts=True),
+        contrasts=True,
+        grid=terms.draws,
     )
 
 

@@ -386,7 +386,7 @@ class Terms:
         Raises
         ------
         BudgetError
-            For contrasts with clip or contributions, or of several draws.
+            For contrasts with clip or contributions.
 
         Notes
         -----
@@ -400,19 +400,19 @@ class Terms:
         6
         """
         if contrasts:
-            if clip is not None or self.contributions is not None or self.draws > 1:
+            if clip is not None or self.contributions is not None:
                 raise BudgetError(
                     "contrasts count each row as 1; leave out clipped scores and normalised contributions, or measure "
-                    "tables, as is done of two related tables"
+                    "tables"
                 )
-            return Sensitivity.of_contrasts(structure, self.neighbours, rows_per_person=self.rows_per_person)
+            moved = Sensitivity.of_contrasts(structure, self.neighbours, rows_per_person=self.rows_per_person)
+            return moved.of_sum(self.draws, len(structure.groups))
         if clip is not None:
             return clip.sensitivity(structure.cells, self.neighbours)
         if self.contributions is not None:
             return self.contributions.sensitivity(structure, self.neighbours, rows_per_person=self.rows_per_person)
-        if self.draws > 1:  # the sum over the draws, each of which a root moves as one record
-            return Sensitivity.of(structure, self.neighbours).of_sum(self.draws, structure.cells)
-        return Sensitivity.of(structure, self.neighbours, rows_per_person=self.rows_per_person)
+        moved = Sensitivity.of(structure, self.neighbours, rows_per_person=self.rows_per_person)
+        return moved.of_sum(self.draws, structure.cells)  # each draw of two related tables moves as one record
 
     def presence(self, structure: Structure, clip: ClippedScore | None = None) -> Sensitivity:
         """Return how far one person's rows move all tables from where they are without that person, under any relation.

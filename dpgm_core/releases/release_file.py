@@ -554,9 +554,10 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
 
 def _tables_of(measurement: Measurement, numbers: Array, total: float) -> Tables:
     """The tables whose noisy numbers a file holds."""
-    if measurement.contrasts:
-        return spread(measurement.structure, numbers, total)
-    return Tables(measurement.structure, numbers if measurement.grid == 1 else numbers / measurement.grid)
+    values = numbers if measurement.grid == 1 else numbers / measurement.grid
+    return (
+        spread(measurement.structure, values, total) if measurement.contrasts else Tables(measurement.structure, values)
+    )
 
 
 def _read_of_group(

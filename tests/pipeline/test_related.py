@@ -141,6 +141,29 @@ def test_tables_are_means_over_the_draws(tmp_path):
     assert model.releases[0].terms.related.draws == 1
 
 
+def test_contrasts_of_means_come_back_from_a_file(tmp_path):
+    """Of binary root columns, with the noise of one record."""
+    rooms = dpgm.Domain.from_sizes({"own": 2, "urban": 2})
+    stated = Related(root=rooms, children=STATED.children, key="id", max_children=5)
+    roots, children = tables()
+    made = RelatedSource(
+        root=roots.append_column("urban", pa.array(np.arange(200) % 2)), children=children, related=stated
+    )
+    terms = Terms(neighbours="add-remove", related=stated)
+    whole, path = Structure(stated.pair, [("own", "urban")]), tmp_path / "x.dpgm"
+    run = {"terms": terms, "split": "contrasts", "save_release": path}
+    released = dpgm.release(made, whole, Budget.zcdp(10**4), "gaussian", **run)
+    again, alone = (
+        dpgm.load_release(path),
+        Terms(neighbours="add-remove").sensitivity(released.structure, contrasts=True),
+    )
+    assert again.contrasts and np.array_equal(again.tables.values, released.published[0].tables.values)
+    moved = terms.sensitivity(released.structure, contrasts=True)
+    assert (moved.l1, moved.l2_squared, moved.linf) == (4 * alone.l1, 16 * alone.l2_squared, 4 * alone.linf)
+    expected = [[np.sum((roots["own"].to_numpy() == a) & (np.arange(200) % 2 == b)) for b in (0, 1)] for a in (0, 1)]
+    assert np.abs(again.tables["own", "urban"] - expected).max() < 0.2
+
+
 def test_files_from_before_there_were_draws():
     """Their statement is of one record for each root."""
     plain = STATED.to_dict()
