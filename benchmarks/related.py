@@ -231,13 +231,14 @@ def tables(lines: Sequence[Line]) -> str:
     parts += ["## Bars\n", markdown(["cell", "method", "of", "measured", "at most", ""], _bars(lines))]
     rows = []
     for (cell, method), here in grouped(lines, "cell", "method").items():
+        at = ", ".join(sorted({line["by"].split()[1].split("+")[-1] for line in here}))
         if "ended" in here[0]:
-            rows.append([cell, method, here[0]["ended"], *[""] * (len(ERRORS) + 2)])
+            rows.append([cell, method, here[0]["ended"], *[""] * (len(ERRORS) + 2), at])
             continue
         errors = [f"{_mean(here, key):.4f}" for key in ERRORS]
         most = [f"{max(line[key] for line in here):.0f}" for key in ("seconds", "peak")]
-        rows.append([cell, method, len(here), *errors, *(most if method != "floor" else ["", ""])])
-    head = ["cell", "method", "seeds", *ERRORS, "CPU s, most", "MB, most"]
+        rows.append([cell, method, len(here), *errors, *(most if method != "floor" else ["", ""]), at])
+    head = ["cell", "method", "seeds", *ERRORS, "CPU s, most", "MB, most", "commits"]
     return "\n".join([*parts, "## Errors, mean total variation distance\n", markdown(head, rows)])
 
 

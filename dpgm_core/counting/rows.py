@@ -217,6 +217,10 @@ class Persons:
         ]
         return Persons(self.columns, columns, self._lengths)
 
+    def first_of(self, draws: int) -> Persons:
+        """The first of so many records in a row; itself for one."""
+        return self if draws == 1 else Persons(self.columns, [codes[::draws] for codes in self._codes], None)
+
     def __repr__(self) -> str:
         return "Persons(hidden)"
 

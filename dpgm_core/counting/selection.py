@@ -18,13 +18,14 @@ _MAX_CELL_UNITS, _MAX_TABLE_UNITS, _MAX_SUM_UNITS = 2**40, 2**47, 2**62
 def distances(counts: Tables, scores: TableDistance) -> IntArray:
     """|n - m|_1 of each candidate, or |c - m_c|, (candidates,), in units of 1/1024 record. Secret.
 
-    counts: n, int64, over the candidates. Every cell of n is cut before it is summed, and one that moves by a record
-    moves no further when it is cut, so what `TableDistance` says of a person holds of these whole numbers too.
+    counts: n over the candidates, int64, or float64 that are whole multiples of 1/1024 record. Every cell of n is cut
+    before it is summed, and one that moves by a record moves no further when it is cut, so what `TableDistance` says of
+    a person holds of these whole numbers too.
     """
     if scores.contrast:
         return _contrasts_apart(counts, scores)
     limit = _MAX_CELL_UNITS // SCORE_GRID
-    apart = np.abs(np.minimum(counts.values, limit) * SCORE_GRID - scores.rounded)
+    apart = np.abs((np.minimum(counts.values, limit) * SCORE_GRID).astype(np.int64) - scores.rounded)
     most = min(_MAX_CELL_UNITS, _MAX_SUM_UNITS // max(counts.structure.sizes))
     starts = [part.start for part in counts.structure.slices]
     sums: IntArray = np.minimum(np.add.reduceat(np.minimum(apart, most), starts), _MAX_TABLE_UNITS)
@@ -35,7 +36,7 @@ def _contrasts_apart(counts: Tables, scores: TableDistance) -> IntArray:
     """|c - m_c| of each candidate, in units of 1/1024 record."""
     # Half of the greatest sum each, as c and m_c may be of opposite signs.
     most = min(_MAX_CELL_UNITS, _MAX_SUM_UNITS // 2 // max(counts.structure.sizes))
-    ours = np.minimum(np.minimum(counts.values, most // SCORE_GRID + 1) * SCORE_GRID, most)
+    ours = np.minimum((np.minimum(counts.values, most // SCORE_GRID + 1) * SCORE_GRID).astype(np.int64), most)
     apart = ours - np.clip(scores.rounded, -most, most)
     starts = np.array([part.start for part in counts.structure.slices])
     # Of binary attributes the bits of a cell's place in its table are its codes, and their sum's parity is its sign.

@@ -94,6 +94,12 @@ class Counted:
     tables: Tables
     records: int
 
+    def mean(self, draws: int) -> Counted:
+        """Return the means over so many draws that were counted together, a power of two: float64, exactly."""
+        if draws == 1:
+            return self
+        return Counted(tables=self.tables.like(self.tables.values / draws), records=self.records // draws)
+
     def __repr__(self) -> str:
         return f"Counted({self.tables!r}, records hidden)"
 

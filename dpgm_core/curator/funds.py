@@ -163,14 +163,14 @@ class Measurer(Single):
     ) -> NoisyTables:
         """The release of what was drawn. facts: what else it says, such as another cost than the measurement's."""
         self.check_process()  # noise that forks while it is drawn must not come back twice
+        own: dict[str, Any] = {"terms": self._terms, "cost": measurement.cost}
         return NoisyTables(
             tables=tables,
             measurement=measurement,
-            terms=self._terms,
             total=total,
             total_variance=variance,
             private=bool(self._randomness.private),
-            **{"cost": measurement.cost} | facts,
+            **own | facts,
         )
 
 

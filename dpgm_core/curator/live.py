@@ -19,7 +19,7 @@ from dpgm_core.counting.statistic import columns_of
 from dpgm_core.counting.table_counts import Counted, Passes
 from dpgm_core.curator.contract import Rounds, Session
 from dpgm_core.curator.funds import Funds, Measurer, Receipt
-from dpgm_core.curator.records import HeldRecords, check_related, check_rows, read_here
+from dpgm_core.curator.records import HeldRecords, check_related, check_rows, read_here, repeated
 from dpgm_core.curator.redaction import redact_source_errors, strip_traceback
 from dpgm_core.curator.rounds import LiveRounds
 from dpgm_core.curator.session import LiveSession
@@ -260,7 +260,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         Overspent with nothing read or charged.
         """
         self.check_process()
-        terms, source = self._terms, self._source
+        terms, source = self._terms.with_one_draw(), self._source
         check_rows(source, "rounds of subsamples")
         assert not isinstance(source, ReducingSource)
         self._check_rounds(clip)
@@ -290,7 +290,8 @@ class LiveCurator(Measurer, HoldoutKeeper):
             holdout_release = self._keep_holdout(holdout, receipt, *drawn)
 
         def publish(tables: Tables, total: float, variance: float, round: Round) -> NoisyTables:
-            release = self._published(measurement, receipt, tables, total, variance, cost=cost, round=round)
+            facts = {"terms": terms, "cost": cost, "round": round}
+            release = self._published(measurement, receipt, tables, total, variance, **facts)
             self._released[receipt.number] = release
             return release
 
@@ -397,7 +398,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         read_by = public_domain.with_attributes(grids)
         conditions = charge_conditions(self._terms, unsafe=None, private=bool(self._randomness.private))
         reading = self._reading(read_by, workload.attributes, several=True)
-        records = HeldRecords(self._source, reading, workload.candidates, self._progress)
+        records = HeldRecords(self._source, reading, workload.candidates, self._progress, self._terms.draws)
 
         def find() -> tuple[tuple[FoundBins, ...], Domain]:
             bins = find_bins(columns, grids, records.grids(), self._randomness) if columns else ()
@@ -478,8 +479,8 @@ class LiveCurator(Measurer, HoldoutKeeper):
         reading = self._reading(measured.domain, columns_of(measured), several=len(passes.statistics) > 1)
 
         def counted() -> Counted:
-            with open_rows(source, reading) as rows:
-                return passes.count(rows, self._progress)
+            with open_rows(repeated(source, self._terms.draws), reading) as rows:
+                return passes.count(rows, self._progress).mean(self._terms.draws)
 
         return redact_source_errors(source, counted)
 

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from typing import Any
 from weakref import WeakSet
 
 import numpy as np
@@ -52,11 +53,14 @@ _MAX_KEPT_BYTES, _MAX_AHEAD_BYTES = 2**29, 2**27
 class CountedTables:
     """True counts by candidate. source: whose errors are dropped. ahead: candidates to be counted together.
 
-    progress: of passes over records that are elsewhere. records: how many there are, once it is known.
+    progress: of passes over records that are elsewhere. records: how many there are, once it is known. draws: the rows
+    hold each record so many times, and tables are means.
     """
 
-    def __init__(self, source: object, ahead: Sequence[Clique] = (), progress: Progress = silent) -> None:
-        self._source, self._progress = source, progress
+    def __init__(
+        self, source: object, ahead: Sequence[Clique] = (), progress: Progress = silent, *, draws: int = 1
+    ) -> None:
+        self._source, self._progress, self._draws = source, progress, draws
         self._ahead = tuple(ahead)
         self._kept: dict[Clique, IntArray] = {}
         self.records: int | None = None
@@ -95,7 +99,9 @@ class CountedTables:
         """Count, and keep the tables for which there is room; those of earlier steps stay, as later steps use them
         again."""
         passes = Passes.under(structure) if self._ahead else Passes.single(structure)
-        counted = redact_source_errors(self._source, lambda: passes.count(rows, self._progress, self.records))
+        records = None if self.records is None else self.records * self._draws
+        counted = redact_source_errors(self._source, lambda: passes.count(rows, self._progress, records))
+        counted = counted.mean(self._draws)
         self.records = counted.records
         domain, room = structure.domain, self._room
         fitted = choose_fitting(domain, structure.cliques, room)
@@ -144,7 +150,7 @@ def _merge_codes(values: IntArray, clique: Clique, merges: Mapping[str, IntArray
     for axis, name in enumerate(clique):
         if name in merges:
             lines = np.moveaxis(table, axis, 0)
-            fewer = np.zeros((domain[name].size, *lines.shape[1:]), np.int64)
+            fewer = np.zeros((domain[name].size, *lines.shape[1:]), table.dtype)
             np.add.at(fewer, merges[name], lines)
             table = np.moveaxis(fewer, 0, axis)
     return np.ascontiguousarray(table).reshape(-1)
@@ -194,6 +200,11 @@ def check_related(source: AnySource, terms: Terms) -> None:
         )
 
 
+def repeated(source: Any, draws: int) -> Any:
+    """The source of which tables are counted: of two related tables with so many records for each root."""
+    return source if draws == 1 else source.repeated(draws)
+
+
 def read_here(source: Source, reading: Reading, progress: Progress) -> Persons:
     """Read and code all records into memory."""
     rows = by_person(source, reading.person, reading.rows_per_person)
@@ -204,17 +215,27 @@ def read_here(source: Source, reading: Reading, progress: Progress) -> Persons:
 
 
 class HeldRecords(Single):
-    """Records to be read by `open`, kept until `close`. reading: what of them. ahead: candidates of the workload."""
+    """Records to be read by `open`, kept until `close`. reading: what of them. ahead: candidates of the workload.
+
+    draws: tables are means over so many records of each root; all else is of the first of these.
+    """
 
     def __init__(
-        self, source: AnySource, reading: Reading, ahead: Sequence[Clique], progress: Progress = silent
+        self,
+        source: AnySource,
+        reading: Reading,
+        ahead: Sequence[Clique],
+        progress: Progress = silent,
+        draws: int = 1,
     ) -> None:
         super().__init__()
         elsewhere = isinstance(source, ReducingSource)
         self.source, self._reading = source, reading
         self._rows: StableRows | None = None
+        self._drawn: StableRows | None = None  # what tables are counted of
+        self._draws = draws
         self._grids: list[Counted] = []
-        self._counted = CountedTables(source, *((ahead, progress) if elsewhere else ()))
+        self._counted = CountedTables(source, *((ahead, progress) if elsewhere else ()), draws=draws)
         self._progress = progress
         self._contexts = ExitStack()
         _pinned.add(self._contexts)
@@ -225,10 +246,12 @@ class HeldRecords(Single):
         source, own = self.source, self._reading
         if isinstance(source, ReducingSource):
             self._rows = redact_source_errors(source, lambda: self._contexts.enter_context(pinned(source, own)))
+            self._drawn = self._rows
             if not grids:
                 self._counted.look_ahead(own.domain, self.rows)
         else:
-            self._rows = persons = read_here(source, own, self._progress)
+            self._drawn = drawn = read_here(repeated(source, self._draws), own, self._progress)
+            self._rows = persons = drawn.first_of(self._draws)
             self._counted.records = persons.records
         if grids:
             counted = redact_source_errors(source, lambda: count_grids(grids, self.rows, own.domain))
@@ -261,17 +284,20 @@ class HeldRecords(Single):
 
     def tables(self, structure: Structure) -> Tables:
         """True counts of candidates, (cells,)."""
-        return self._counted.of(structure, self.rows)
+        rows = self.rows  # refused where it was closed
+        return self._counted.of(structure, self._drawn or rows)
 
     def recode(self, codes: Mapping[str, IntArray], domain: Domain) -> None:
         """Have the records by fewer codes. codes: attribute -> the new code of each of its codes. domain: then."""
         if codes:
+            one = self._drawn is self._rows
             self._rows = self.rows.recoded(codes, domain)
+            self._drawn = self._rows if one or self._drawn is None else self._drawn.recoded(codes, domain)
             self._counted.coarsen(codes, domain)
 
     def close(self) -> None:
         """Forget all, and leave the source; an error of the source is dropped, as nothing depends on it any more."""
-        self._rows = None
+        self._rows = self._drawn = None
         self._grids.clear()
         self._counted.clear()
         if not self.is_forked:  # what is pinned is the original's

@@ -24,6 +24,8 @@ FIRST, PREVIOUS = "first.", "previous."
 
 _POSITIONS = ("none", "second", "later")
 _MAX_CHILDREN = 1_000
+#: Records of which a root's part of a table may be the mean: whole parts of the unit of scores, 1/1024 record.
+_DRAWS = (1, 2, 4, 8, 16)
 #: Labels of child columns, each of which stands in the structural zeros.
 _MAX_LABELS = 2**17
 #: Combinations of labels that one copy of a constraint lists.
@@ -48,10 +50,10 @@ class Related:
     """The public statement about two tables, of roots (such as households) and of their children (such as persons).
 
     A run sees each root as *one* record over `pair`: the root columns, `size` (the number of children, at most r), the
-    first child, one of the others, drawn by a hash of the key, and the child before that one. So every table has the
-    sensitivity of one record, whatever r is; docs/proofs.md has the claim. The statement is a part of `Terms`, which
-    releases, and so models, carry: that needs no other place, and files with it are refused by a dpgm that does not
-    know it.
+    first child, one of the others, drawn by a hash of the key, and the child before that one. Tables are the means over
+    `draws` such records. So every table has the sensitivity of one record, whatever r is; docs/proofs.md has the claim.
+    The statement is a part of `Terms`, which releases, and so models, carry: that needs no other place, and files with
+    it are refused by a dpgm that does not know it.
 
     Parameters
     ----------
@@ -67,6 +69,10 @@ class Related:
         What holds of roots and their children together. Columns are those of the roots, `size`, those of the first
         child (`first.COLUMN`), and child columns: these mean each child, and together with `first.COLUMN` each other
         child.
+    draws : int, optional
+        The records of which a root's part of a table is the mean, a power of two: each looks at another child where
+        there are enough. Counts are multiples of 1/draws then. By default the least that is r - 1, at most 4. No part
+        of comparisons, as what is released is in roots in any case.
 
     Raises
     ------
@@ -87,6 +93,7 @@ class Related:
     max_children: int = field(default=None)
     order: str | None = None
     constraints: tuple[Constraint, ...] = field(default=(), converter=_as_tuple)
+    draws: int = field(default=None, eq=False)
     _pair: Domain = field(init=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
@@ -95,6 +102,10 @@ class Related:
                 raise DomainError(f"{what} must be a Domain, got {type(getattr(self, what)).__name__}")
         _check_key(self.key)
         _check_most(self.max_children)
+        if self.draws is None:
+            object.__setattr__(self, "draws", min(_DRAWS[2], 1 << max(self.max_children - 2, 0).bit_length()))
+        if type(self.draws) is not int or self.draws not in _DRAWS:
+            raise DomainError(f"draws must be one of {', '.join(map(str, _DRAWS))}, got {self.draws!r:.80}")
         self._check_names()
         self._check_labels()
         object.__setattr__(self, "_pair", Domain(self._attributes(), self._all_constraints()))
@@ -157,13 +168,14 @@ class Related:
             "root": self.root.to_dict(),
             "children": self.children.to_dict(),
             "constraints": {one.name: one.to_dict() for one in self.constraints},
+            "draws": self.draws,
         }
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Related:
-        """Read what `to_dict` wrote. Raises DomainError."""
+        """Read what `to_dict` wrote, also before there were draws. Raises DomainError."""
         keys = ("key", "max_children", "order", "root", "children", "constraints")
-        if not isinstance(plain, Mapping) or set(plain) != set(keys):
+        if not isinstance(plain, Mapping) or set(plain) - {"draws"} != set(keys):
             raise DomainError(f"two related tables must state {', '.join(keys)}")
         root, children = Domain.from_dict(plain["root"]), Domain.from_dict(plain["children"])
         return cls(
@@ -173,6 +185,7 @@ class Related:
             max_children=plain["max_children"],
             order=plain["order"],
             constraints=read_constraints(plain["constraints"], named_columns(root, children, plain["max_children"])),
+            draws=plain.get("draws", 1),
         )
 
     # --- Refusals ---------------------------------------------------------------------------------

@@ -14,10 +14,9 @@ from dpgm_core._util.progress import Progress
 from dpgm_core.errors import InferenceError
 from dpgm_core.inference.contract import Beliefs, Engine
 from dpgm_core.inference.quasi_newton import Secants, infer_all
-from dpgm_core.privacy.mechanism import Noise
+from dpgm_core.privacy.mechanism import Noise, ScaledNoise
 from dpgm_core.releases.pooling import PooledNoise
 from dpgm_core.releases.release import NoisyTables
-from dpgm_core.releases.views import ScaledNoise
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables

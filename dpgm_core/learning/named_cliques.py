@@ -72,7 +72,7 @@ def deviation(budget: Budget, structure: Structure, terms: Terms, *, contrasts: 
     """
     counted: list[Clique] = [()] if contrasts and terms.total_policy == "estimated" else []
     measured = Structure(structure.domain, [*counted, *structure.cliques]) if counted else structure
-    moved = terms.sensitivity(measured, contrasts=contrasts)
+    moved = terms.with_one_draw().sensitivity(measured, contrasts=contrasts)  # in records
     if budget.kind == "pure":
         variance = 2 * float(moved.l1 / budget.epsilon) ** 2
     else:

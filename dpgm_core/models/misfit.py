@@ -15,10 +15,10 @@ from dpgm_core.errors import OptionError
 from dpgm_core.models.intervals import Interval
 from dpgm_core.privacy.contrasts import products
 from dpgm_core.privacy.holdout import unmeasured_pairs
-from dpgm_core.privacy.mechanism import Noise
+from dpgm_core.privacy.mechanism import Noise, ScaledNoise
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.totals import counted
-from dpgm_core.releases.views import ScaledNoise, equalize_totals
+from dpgm_core.releases.views import equalize_totals
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables

@@ -250,9 +250,10 @@ class RelatedModel:
         """Return intervals for the population's `marginal`, entry by entry.
 
         They are by formula, as those of `Model.intervals`: the answer is a ratio of expectations over pairs, which is
-        corrected from the released tables (`dpgm_core.models.analysis`). The sampling of roots is in them, and that one
-        of a root's children was drawn. Replicates take its place where no table tells a column by itself, for tables
-        above 2**20 cells, and for pairs of siblings that are sampled; without them OptionError is raised.
+        corrected from the released tables (`dpgm_core.models.analysis`). The sampling of roots is in them, as if one of
+        a root's children were drawn: a little too wide, as tables are means over several draws. Replicates take its
+        place where no table tells a column by itself, for tables above 2**20 cells, and for pairs of siblings that are
+        sampled; without them OptionError is raised.
         """
         level = checked_level(level)
         question = self._question(attributes, given or {}, siblings)

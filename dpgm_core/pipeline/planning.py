@@ -234,7 +234,7 @@ def make_plan(
     return Plan(
         structure=structure.describe(),
         terms=terms,
-        sensitivity=terms.sensitivity(tables, contrasts=measurement.contrasts),
+        sensitivity=terms.with_one_draw().sensitivity(tables, contrasts=measurement.contrasts),
         asked=budget,
         cost=cost,
         scale=max(one.event.scale for one in noise),

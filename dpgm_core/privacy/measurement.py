@@ -22,6 +22,7 @@ from dpgm_core.privacy.mechanism import (
     Calibration,
     Mechanism,
     Noise,
+    ScaledNoise,
     add_noise,
     calibrate,
     check_together,
@@ -66,7 +67,10 @@ class Measurement:
         a rho. None: the costs add up.
     contrasts : bool
         Whether the sum of products of each clique is measured in place of its table; noises and sensitivities are then
-        of these sums.
+        then of these sums.
+    grid : int
+        Counts are whole multiples of 1/grid record, a power of two, as those of two related tables are. Noise is
+        calibrated for and drawn in these units, and then divided: both are exact in a double.
     """
 
     structure: Structure
@@ -74,12 +78,19 @@ class Measurement:
     of_group: tuple[int, ...]
     together: Budget | None = None
     contrasts: bool = False
+    grid: int = 1
 
     @classmethod
-    def shared(cls, structure: Structure, calibration: Calibration, *, contrasts: bool = False) -> Measurement:
+    def shared(
+        cls, structure: Structure, calibration: Calibration, *, contrasts: bool = False, grid: int = 1
+    ) -> Measurement:
         """Return the measurement with one noise for all tables."""
         return cls(
-            structure=structure, calibrations=(calibration,), of_group=(0,) * len(structure.groups), contrasts=contrasts
+            structure=structure,
+            calibrations=(calibration,),
+            of_group=(0,) * len(structure.groups),
+            contrasts=contrasts,
+            grid=grid,
         )
 
     @property
@@ -94,8 +105,19 @@ class Measurement:
 
     @property
     def noise(self) -> tuple[Noise, ...]:
-        """The noise of each group, in the structure's order."""
-        return tuple(self.calibrations[number].noise for number in self.of_group)
+        """The noise of each group, in the structure's order, in records."""
+        alike = [one.noise for one in self.in_records]
+        return tuple(alike[number] for number in self.of_group)
+
+    @property
+    def in_records(self) -> tuple[Calibration, ...]:
+        """The calibrations with their noises in records, for learning."""
+        if self.grid == 1:
+            return self.calibrations
+        return tuple(
+            attrs.evolve(one, noise=ScaledNoise(noise=one.noise, factor=1 / self.grid), component=None, options={})
+            for one in self.calibrations
+        )
 
     @property
     def variances(self) -> FloatArray:
@@ -120,7 +142,7 @@ class Measurement:
     @property
     def _variances(self) -> FloatArray:
         alike = np.array([calibration.noise.variance for calibration in self.calibrations])
-        variances: FloatArray = alike[list(self.of_group)]
+        variances: FloatArray = alike[list(self.of_group)] / self.grid**2
         return variances
 
     @property
@@ -162,8 +184,11 @@ class Measurement:
         Tables
             Of contrasts the tables computed from the noisy ones.
         """
+        if self.grid > 1:  # whole numbers again
+            counts = counts.like(np.rint(counts.values * self.grid).astype(np.int64))
         if self.contrasts:
-            return spread(self.structure, self._drawn_contrasts(products(counts), randomness), total)
+            sums = self._drawn_contrasts(products(counts), randomness)
+            return spread(self.structure, sums if self.grid == 1 else sums / self.grid, total)
         parts = counts.arrays()
         for number, calibration in enumerate(self.calibrations):
             alike = [group for group, one in enumerate(self.of_group) if one == number]
@@ -172,7 +197,8 @@ class Measurement:
             ends = np.cumsum([parts[group].size for group in alike])[:-1]
             for group, part in zip(alike, np.split(noisy, ends), strict=True):
                 parts[group] = part
-        return Tables(self.structure, np.concatenate(parts))
+        noisy = np.concatenate(parts)
+        return Tables(self.structure, noisy if self.grid == 1 else noisy / self.grid)
 
     def _drawn_contrasts(self, sums: Array, randomness: Randomness) -> Array:
         """Return the sums of products, (groups,), plus fresh noise."""
@@ -235,7 +261,7 @@ def measure(
         if budget.is_zero:
             raise BudgetError(f"budget is {budget}; it must be positive")
         if split == "even" or len(structure.groups) == 1:  # one table has nothing to share
-            return Measurement.shared(structure, _calibration(mechanism, structure, terms, budget))
+            return Measurement.shared(structure, _calibration(mechanism, structure, terms, budget), grid=terms.draws)
         if budget.kind == "approx":
             return _together(mechanism, structure, terms, budget)
         budget = optimal_split(structure, budget)
@@ -257,7 +283,10 @@ def noisy_contrasts(
     if budget.is_zero:
         raise BudgetError(f"budget is {budget}; it must be positive")
     return Measurement.shared(
-        structure, _calibration(mechanism, structure, terms, budget, contrasts=True), contrasts=True
+        structure,
+        _calibration(mechanism, structure, terms, budget, contrasts=True),
+        contrasts=True,
+        grid=terms.draws,
     )
 
 
@@ -294,6 +323,7 @@ def _each(
         ),
         of_group=tuple(range(len(shares))),
         contrasts=contrasts,
+        grid=terms.draws,
     )
 
 
@@ -345,7 +375,11 @@ def _together(mechanism: Mechanism, structure: Structure, terms: Terms, budget: 
     except BudgetError as error:
         raise BudgetError(f"mechanism fault: {error}") from None
     return Measurement(
-        structure=structure, calibrations=calibrations, of_group=tuple(range(len(shares))), together=budget
+        structure=structure,
+        calibrations=calibrations,
+        of_group=tuple(range(len(shares))),
+        together=budget,
+        grid=terms.draws,
     )
 
 

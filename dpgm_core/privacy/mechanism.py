@@ -35,6 +35,7 @@ __all__ = [
     "Exactness",
     "Mechanism",
     "Noise",
+    "ScaledNoise",
     "add_noise",
     "calibrate",
     "check_claims",
@@ -456,6 +457,70 @@ class Calibration:
     options: Mapping[str, Any]
     sensitivity: Sensitivity
     budget: Budget
+
+
+@frozen(kw_only=True)
+class ScaledNoise:
+    """The noise of a table that was multiplied by `factor` after it was drawn: for learning, never to be calibrated."""
+
+    noise: Noise
+    factor: float
+
+    exact = False  # its values are multiples of the factor
+
+    @property
+    def cost(self) -> Budget:
+        """That of the noise as it was drawn."""
+        return self.noise.cost
+
+    @property
+    def event(self) -> PrivacyEvent:
+        """Scale and sensitivity change together; truncated noise keeps its event, as a bound is whole."""
+        event = self.noise.event
+        if event.bound is not None:
+            return event
+        return attrs.evolve(event, scale=event.scale * self.factor, sensitivity=event.sensitivity * self.factor)
+
+    @property
+    def variance(self) -> float:
+        """records**2, per cell."""
+        return self.noise.variance * self.factor**2
+
+    @property
+    def dual(self) -> DualTerm | None:
+        """psi(r / f) has the conjugate psi*(f u)."""
+        term = self.noise.dual
+        if term is None:
+            return None
+        return DualTerm(bound=term.bound / self.factor, curvature=term.curvature * self.factor**2)
+
+    @property
+    def unsafe(self) -> str | None:
+        """That of the noise as it was drawn."""
+        return self.noise.unsafe
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """That of the noise, scaled."""
+        low, high = self.noise.support
+        return low * self.factor, high * self.factor
+
+    @property
+    def log_concave(self) -> bool:
+        """That of the noise."""
+        return self.noise.log_concave
+
+    def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
+        """Fresh noise, float64."""
+        return self.factor * self.noise.draw(shape, randomness).astype(np.float64)
+
+    def logpdf(self, residual: FloatArray) -> FloatArray:
+        """That of the noise at residual / factor, per record."""
+        return self.noise.logpdf(residual / self.factor) - math.log(self.factor)
+
+    def score(self, residual: FloatArray) -> FloatArray:
+        """The derivative of `logpdf`."""
+        return self.noise.score(residual / self.factor) / self.factor
 
 
 def calibrate(mechanism: Mechanism, noise: Noise, sensitivity: Sensitivity, budget: Budget) -> Calibration:

@@ -122,6 +122,25 @@ class Sensitivity:
                 linf = max(linf, hits)
         return cls(l0=l0, l1=l1, l2_squared=l2_squared, linf=linf)
 
+    def of_sum(self, count: int, cells: int) -> Sensitivity:
+        """Return that of the sum of so many vectors of these cells, each of which moves as this says.
+
+        Notes
+        -----
+        By the triangle inequality in each norm, and in whole units of 1/count that of their mean is this one again.
+
+        Examples
+        --------
+        >>> Sensitivity(l0=1, l1=1, l2_squared=1, linf=1).of_sum(4, cells=3)
+        Sensitivity(l0=3, l1=4, l2_squared=16, linf=4)
+        """
+        return Sensitivity(
+            l0=min(cells, count * self.l0),
+            l1=count * self.l1,
+            l2_squared=count**2 * self.l2_squared,
+            linf=count * self.linf,
+        )
+
     @classmethod
     def of_contrasts(
         cls, structure: Structure, neighbours: Neighbours | str, *, rows_per_person: int = 1

@@ -350,6 +350,15 @@ class Terms:
         if self.related is not None:
             self.related.check(structure.domain)
 
+    @property
+    def draws(self) -> int:
+        """The number of records over which the tables of two related tables are means; 1 for one table."""
+        return 1 if self.related is None else self.related.draws
+
+    def with_one_draw(self) -> Terms:
+        """Return the same terms with one record for each root, as rounds of subsamples count."""
+        return self if self.related is None else evolve(self, related=evolve(self.related, draws=1))
+
     def sensitivity(
         self, structure: Structure, clip: ClippedScore | None = None, *, contrasts: bool = False
     ) -> Sensitivity:
@@ -367,7 +376,7 @@ class Terms:
         Returns
         -------
         Sensitivity
-            In records, or in units of 1/grid with contributions or clip.
+            In records, in units of 1/grid with contributions or clip, or of 1/draws for two related tables.
 
         Raises
         ------
@@ -391,12 +400,14 @@ class Terms:
                     "contrasts count each row as 1; leave out clipped scores and normalised contributions, or measure "
                     "tables"
                 )
-            return Sensitivity.of_contrasts(structure, self.neighbours, rows_per_person=self.rows_per_person)
+            moved = Sensitivity.of_contrasts(structure, self.neighbours, rows_per_person=self.rows_per_person)
+            return moved.of_sum(self.draws, len(structure.groups))
         if clip is not None:
             return clip.sensitivity(structure.cells, self.neighbours)
         if self.contributions is not None:
             return self.contributions.sensitivity(structure, self.neighbours, rows_per_person=self.rows_per_person)
-        return Sensitivity.of(structure, self.neighbours, rows_per_person=self.rows_per_person)
+        moved = Sensitivity.of(structure, self.neighbours, rows_per_person=self.rows_per_person)
+        return moved.of_sum(self.draws, structure.cells)  # each draw of two related tables moves as one record
 
     def presence(self, structure: Structure, clip: ClippedScore | None = None) -> Sensitivity:
         """Return how far one person's rows move all tables from where they are without that person, under any relation.

@@ -112,8 +112,8 @@ class NoisyTables:
     Attributes
     ----------
     tables
-        Noisy counts, records (int64 for exact noise); with `contributions` in units of 1/grid of a person, and then
-        `total` is in persons.
+        Noisy counts, records (int64 for exact noise; of two related tables whole multiples of 1/draws); with
+        `contributions` in units of 1/grid of a person, and then `total` is in persons.
     measurement
         The structure with the noise of each group, in the unit of the tables.
     terms
@@ -196,8 +196,8 @@ class NoisyTables:
 
     @property
     def calibrations(self) -> tuple[Calibration, ...]:
-        """The noises with what they were calibrated from: one for all tables, or one for each."""
-        return self.measurement.calibrations
+        """The noises with what they were calibrated from: one for all tables, or one for each, in records."""
+        return self.measurement.in_records
 
     @property
     def noise(self) -> tuple[Noise, ...]:
@@ -353,9 +353,11 @@ class NoisyTables:
         """The noisy numbers of a file: those of the tables, or of all steps of a session one after the other."""
         if self.session:
             return np.concatenate([one.numbers for one in self.steps])
-        if self.contrasts and all(noise.exact for noise in self.noise):
-            return np.rint(self.measured).astype(np.int64)
-        return self.measured
+        if not self.contrasts and self.measurement.grid == 1:
+            return self.measured
+        measured = self.measured * self.measurement.grid
+        exact = all(one.noise.exact for one in self.measurement.calibrations)
+        return np.rint(measured).astype(np.int64) if exact else measured
 
     def step_document(self, place: Mapping[Clique, int]) -> dict[str, Any]:
         """JSON values of it as a step of a session, whose file has the rest; place: the number of each candidate."""
@@ -371,7 +373,7 @@ class NoisyTables:
         return {
             "total": self.total,
             "total_variance": self.total_variance,
-            "calibrations": [calibration_to(one) for one in self.calibrations],
+            "calibrations": [calibration_to(one) for one in self.measurement.calibrations],
             "calibration_of": list(self.measurement.of_group),
         }
 

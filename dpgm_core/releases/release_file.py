@@ -326,12 +326,13 @@ class _Reader:
             calibrations=calibrations,
             of_group=_read_of_group(plain, structure, calibrations, "the noise of a step does not fit its tables"),
             contrasts=contrasts,
+            grid=self._terms.draws,
         )
         _check_sensitivities(measurement, self._terms)
         total, variance = _read_total(plain, "the total of a step is not a number of at least 1")
         taken = self._taken(len(structure.groups) if contrasts else structure.cells)
         return NoisyTables(
-            tables=spread(structure, taken, total) if contrasts else Tables(structure, taken),
+            tables=_tables_of(measurement, taken, total),
             measurement=measurement,
             terms=self._terms,
             total=total,
@@ -511,6 +512,7 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         ),
         together=cost if drawn and all(one.noise.cost.kind == "zcdp" for one in calibrations) else None,
         contrasts=contrasts,
+        grid=terms.draws,
     )
     total, variance = _read_total(document, f"{archive.path}: the total is not a number of at least 1")
     if not calibrations:
@@ -533,7 +535,7 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
     else:
         proven = _is_round_cost_proven(measurement, cost, round, terms)
     return NoisyTables(
-        tables=spread(structure, numbers, total) if contrasts else Tables(structure, numbers),
+        tables=_tables_of(measurement, numbers, total),
         measurement=measurement,
         terms=terms,
         total=total,
@@ -547,6 +549,14 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         holdout=converter.structure(document.get("check", False), bool),
         modelled=_read_modelled(document.get("modelled"), structure),
         discovery=_read_discovery(document, structure.domain, terms),
+    )
+
+
+def _tables_of(measurement: Measurement, numbers: Array, total: float) -> Tables:
+    """The tables whose noisy numbers a file holds."""
+    values = numbers if measurement.grid == 1 else numbers / measurement.grid
+    return (
+        spread(measurement.structure, values, total) if measurement.contrasts else Tables(measurement.structure, values)
     )
 
 

@@ -15,7 +15,7 @@ from dpgm_core.errors import BudgetError, InferenceError, StructureError
 from dpgm_core.privacy.budget import Budget, PrivacyEvent
 from dpgm_core.privacy.contrasts import spread
 from dpgm_core.privacy.measurement import Measurement
-from dpgm_core.privacy.mechanism import Calibration, DualTerm, Noise
+from dpgm_core.privacy.mechanism import Calibration, DualTerm, Noise, ScaledNoise
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
@@ -23,7 +23,6 @@ from dpgm_core.structure.tables import Tables
 
 __all__ = [
     "DerivedNoise",
-    "ScaledNoise",
     "SummedNoise",
     "block_sums",
     "cell_variances",
@@ -40,70 +39,6 @@ __all__ = [
 # --- Normalised contributions: all tables in persons, of one total --------------------------------
 # Weighted tables need not sum to the same: a person may add nothing to one and much to another. Learners know one total
 # only. So each table is multiplied by what brings its own noisy sum to m_g N, and its noise with it (post-processing).
-
-
-@frozen(kw_only=True)
-class ScaledNoise:
-    """The noise of a table that was multiplied by `factor`; for learning, never for a release."""
-
-    noise: Noise
-    factor: float
-
-    exact = False  # its values are multiples of the factor
-
-    @property
-    def cost(self) -> Budget:
-        """That of the noise as it was drawn."""
-        return self.noise.cost
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """Scale and sensitivity change together; truncated noise keeps its event, as a bound is whole."""
-        event = self.noise.event
-        if event.bound is not None:
-            return event
-        return evolve(event, scale=event.scale * self.factor, sensitivity=event.sensitivity * self.factor)
-
-    @property
-    def variance(self) -> float:
-        """records**2, per cell."""
-        return self.noise.variance * self.factor**2
-
-    @property
-    def dual(self) -> DualTerm | None:
-        """psi(r / f) has the conjugate psi*(f u)."""
-        term = self.noise.dual
-        if term is None:
-            return None
-        return DualTerm(bound=term.bound / self.factor, curvature=term.curvature * self.factor**2)
-
-    @property
-    def unsafe(self) -> str | None:
-        """That of the noise as it was drawn."""
-        return self.noise.unsafe
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """That of the noise, scaled."""
-        low, high = self.noise.support
-        return low * self.factor, high * self.factor
-
-    @property
-    def log_concave(self) -> bool:
-        """That of the noise."""
-        return self.noise.log_concave
-
-    def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
-        """Fresh noise, float64."""
-        return self.factor * self.noise.draw(shape, randomness).astype(np.float64)
-
-    def logpdf(self, residual: FloatArray) -> FloatArray:
-        """That of the noise at residual / factor, per record."""
-        return self.noise.logpdf(residual / self.factor) - math.log(self.factor)
-
-    def score(self, residual: FloatArray) -> FloatArray:
-        """The derivative of `logpdf`."""
-        return self.noise.score(residual / self.factor) / self.factor
 
 
 def equalize_totals(release: NoisyTables) -> NoisyTables:

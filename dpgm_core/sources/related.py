@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from dpgm_core._util.arrays import Array, Codes, FloatArray, IntArray
 from dpgm_core.components.options import flag
@@ -40,8 +40,9 @@ from dpgm_core.sources.reading import BATCH_ROWS, attempt, checked_batch, shield
 __all__ = ["RelatedSource", "count_unsorted", "one_or_related"]
 
 # A hash of the key and of the child's codes orders the children, and another one of the key draws which of them, but
-# the first, is looked at. So the record of a root is a function of the rows of its key, which the claim in
-# docs/proofs.md needs: it does not depend on rows of other keys, on the order of rows, or on batches.
+# the first, is looked at; further draws are spaced evenly from there on. So the records of a root are functions of the
+# rows of its key, which the claim in docs/proofs.md needs: they do not depend on rows of other keys, on the order of
+# rows, or on batches.
 
 #: Added to the hash of a key before j is drawn by it, so that j says nothing of the order of the children.
 _DRAW = np.uint64(0x9E3779B97F4A7C15)
@@ -103,6 +104,7 @@ class RelatedSource:
     sorted: bool = field(
         default=False, validator=flag, metadata={"help": "both tables are sorted by key, so that memory does not grow"}
     )
+    _draws: int = field(default=1, init=False)
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.related, Related):
@@ -138,6 +140,15 @@ class RelatedSource:
         children = Domain([*self.related.children, *order])
         return (self.root, Domain(self.related.root), key), (self.children, children, other)
 
+    def repeated(self, draws: int) -> RelatedSource:
+        """Return the same tables with so many records for each root, one after the other; the first is as here.
+
+        Of them each further child is looked at equally often, or once more than others. draws: a power of two.
+        """
+        repeated = evolve(self)
+        object.__setattr__(repeated, "_draws", draws)
+        return repeated
+
     def batches(self, domain: Domain, columns: Sequence[str]) -> Iterator[Codes]:
         """Codes of the named columns, a record for each root. Raises DataError, and DomainError for another domain."""
         self.related.check(domain)
@@ -146,8 +157,9 @@ class RelatedSource:
         )
         for keys, rows, children in self._sorted_blocks(roots) if self.sorted else self._one_block(roots):
             pairs = _Pairs(self.related, roots, rows, *self._children(keys, children))
-            for start in range(0, len(rows), BATCH_ROWS):
-                yield pairs.codes(columns, slice(start, start + BATCH_ROWS))
+            many = max(1, BATCH_ROWS // self._draws)
+            for start in range(0, len(rows), many):
+                yield pairs.codes(columns, slice(start, start + many), self._draws)
 
     def _one_block(self, roots: Domain) -> Iterator[_Block]:
         """All roots, read to their end, and all children: a connection may have one result open at a time."""
@@ -421,20 +433,32 @@ class _Pairs:
         self._related, self._roots, self._rows = related, roots, rows
         self._children, self._sizes = children, sizes
         self._starts = np.cumsum(sizes) - sizes
-        # One of the children after the first, each as likely: a number below size - 1 out of 32 bits of the hash.
-        others = np.maximum(sizes, 2).astype(np.uint64) - np.uint64(1)
-        drawn = (mixed(hashes ^ _DRAW) >> np.uint64(32)) * others >> np.uint64(32)
-        self._drawn = np.where(sizes > 1, 1 + drawn.astype(np.int64), 0)
+        self._hashes = hashes
 
-    def codes(self, columns: Sequence[str], part: slice) -> Codes:
-        """Codes of the named columns, of some of the roots."""
+    def _drawn(self, part: slice, draws: int) -> IntArray:
+        """Return which child is looked at, 0 for none, of some of the roots in so many draws, (roots * draws,).
+
+        One of the children after the first, each as likely: a number below size - 1 out of 32 bits of the hash. The
+        bits of further draws are spaced evenly, so that two draws are of one child only where there are too few.
+        """
+        sizes = self._sizes[part, None]
+        others = np.maximum(sizes, 2).astype(np.uint64) - np.uint64(1)
+        bits = mixed(self._hashes[part] ^ _DRAW) >> np.uint64(32)
+        spaced = bits[:, None] + np.arange(draws, dtype=np.uint64) * np.uint64(2**32 // draws)
+        drawn = (spaced & np.uint64(2**32 - 1)) * others >> np.uint64(32)
+        return np.where(sizes > 1, 1 + drawn.astype(np.int64), 0).reshape(-1)
+
+    def codes(self, columns: Sequence[str], part: slice, draws: int) -> Codes:
+        """Codes of the named columns, of some of the roots, of each so many records."""
         pair, related = self._related.pair, self._related
-        sizes, drawn, starts = self._sizes[part], self._drawn[part], self._starts[part]
+        drawn = self._drawn(part, draws)
+        sizes, starts = (np.repeat(one[part], draws) for one in (self._sizes, self._starts))
         made: dict[str, Array] = {SIZE: sizes.astype(code_dtype(pair[SIZE].size))}
         if POSITION in pair:
             made[POSITION] = np.minimum(drawn, 2).astype(np.uint8)
         own = [name for name in columns if name in self._roots]
-        made |= dict(zip(own, unpacked(self._roots, own, self._rows[part]), strict=True))
+        rows = np.repeat(self._rows[part], draws, axis=0)
+        made |= dict(zip(own, unpacked(self._roots, own, rows), strict=True))
         at = (np.where(sizes > 0, starts, -1), np.where(drawn > 0, starts + drawn, -1))
         for slot, places in zip(related.slots, (*at, np.where(drawn > 1, at[1] - 1, -1)), strict=False):
             needed = [name for name in related.children.names if slot + name in columns]

@@ -101,12 +101,13 @@ def test_the_report_holds_ratios_against_bars():
     assert {("sibling / best", "0.49", "met"), ("size", "0.0010", "met"), ("seconds", "70", "missed")} <= found
     assert not [row for row in related._bars(lines[:3]) if row[2] == "sibling / best"]
     text = related.tables(lines)
-    assert "| couples" in text and "0.49" in text
+    assert "| couples" in text and "0.49" in text and text.count("| abc ") == 3
 
 
 def line(method, seed, cross, sibling):
     errors = dict.fromkeys(related.ERRORS, 0.001) | {"cross": cross, "sibling": sibling}
-    return {"cell": "couples", "trial": seed, "method": method, **errors, "seconds": 70.0, "peak": 400.0}
+    spent = {"seconds": 70.0, "peak": 400.0, "by": "dpgm 1.0+abc numpy"}
+    return {"cell": "couples", "trial": seed, "method": method, **errors, **spent}
 
 
 def test_cells_without_the_file_are_left_out(tmp_path):

@@ -64,6 +64,26 @@ def test_one_person_moves_each_score_by_what_the_temperature_counts_with(neighbo
     assert reached >= {1, -1, "all"}
 
 
+@pytest.mark.parametrize(("neighbours", "person"), [("add-remove", 1), ("replace-one", 2)])
+def test_means_over_four_rows_move_as_one_record(neighbours, person):
+    """Tables in quarters, as of two related tables: all persons of four rows beside 5 others, at most as one row does;
+    and somewhere as much. The distances are those of exact arithmetic."""
+    rng, reached = np.random.default_rng(6), 0
+    persons = [np.array(one) for one in itertools.combinations_with_replacement(CELLS[::3], 4)]
+    others = rng.integers(0, 2, (20, 3))
+    scores = random_scores(rng)
+    means = [count(as_source(np.concatenate([others, one])), ALL).mean(4).tables for one in [*persons, CELLS[:0]]]
+    *apart, without = (distances(mean, scores) for mean in means)
+    exact = [
+        abs(Fraction(float(cell)) * 1024 - int(m)) for cell, m in zip(means[0].values, scores.rounded, strict=True)
+    ]
+    assert [sum(exact[part]) for part in ALL.slices] == apart[0].tolist()
+    for one, other in itertools.product(apart, [without] if person == 1 else apart):
+        assert np.abs(one - other).max() <= SCORE_GRID * person
+        reached = max(reached, np.abs(one - other).max())
+    assert reached == SCORE_GRID * person
+
+
 @given(
     st.lists(st.integers(0, 2**62), min_size=ALL.cells, max_size=ALL.cells),
     st.integers(0, ALL.cells - 1),

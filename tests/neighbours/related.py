@@ -34,7 +34,7 @@ def related_pairs(seed: int = 0) -> Iterator[Pair]:
 
 
 def _pair(name: str, draw: random.Random) -> Pair:
-    change, most = draw.choice(list(TERMS)), draw.choice([1, 2, 3])
+    change, most = draw.choice(list(TERMS)), draw.choice([1, 2, 3, 5])
     order = draw.choice(["line", None])
     kind = draw.choice([None, *KINDS])
     while True:

@@ -100,13 +100,78 @@ def test_mst_is_refused(tmp_path):
     assert not book.history()
 
 
-def test_plan_and_release():
-    """A plan shows the noise of one record, and a release holds it."""
+def test_plan_and_release(tmp_path):
+    """A plan shows the noise of one record, but for the lattice that it is drawn on, and a release holds it: numbers in
+    halves of a root, with r = 3, which come back from a file."""
     planned = dpgm.plan(structure(), Budget.pure(1), terms=Terms(**RIGHT), data=source())
-    flat = dpgm.plan(structure(), Budget.pure(1), terms=Terms(neighbours="add-remove"))
-    assert [one.noise for one in planned.tables] == [one.noise for one in flat.tables]
-    released = dpgm.release(source(), structure(), Budget.pure(1), terms=Terms(**RIGHT))
-    assert released.terms.related == STATED
+    several = Terms(neighbours="add-remove", person="id", rows_per_person=STATED.draws)
+    flat = dpgm.plan(structure(), Budget.pure(1), terms=several)
+    assert [one.noise for one in planned.tables] == [one.noise / STATED.draws for one in flat.tables]
+    alone = Terms(neighbours="add-remove").sensitivity(structure())
+    assert planned.sensitivity == alone
+    path = tmp_path / "x.dpgm"
+    released = dpgm.release(source(), structure(), Budget.pure(1), terms=Terms(**RIGHT), save_release=path)
+    assert released.terms.related == STATED and STATED.draws == 2
+    parts = released.published[0].tables.values * 2
+    assert np.array_equal(parts, np.rint(parts)) and (parts % 2).any()
+    again = dpgm.load_release(path)
+    assert np.array_equal(again.tables.values * 2, parts) and again.terms.related.draws == 2
+    assert np.allclose(np.sqrt(again.variances), [one.noise for one in planned.tables])
+    assert [one.variance for one in again.noise] == again.variances.tolist()
+
+
+def test_tables_are_means_over_the_draws(tmp_path):
+    """Next to no noise: the tables of a release and of a session are those of the source's records, each of which
+    counts a share; N is that of the roots; of rounds there is one draw."""
+    stated = small(5, order="line")
+    budget, terms = Budget.zcdp(10**6), Terms(**RIGHT | {"related": stated})
+    whole = structure(stated)
+    batches = list(source(stated).repeated(4).batches(stated.pair, stated.pair.names))
+    codes = dict(zip(stated.pair.names, map(np.concatenate, zip(*batches, strict=True)), strict=True))
+    released = dpgm.release(source(stated), whole, budget, "gaussian", terms=terms).published[0]
+    chosen = dpgm.fit(source(stated), "oneshot", budget, workload=stated.pair, terms=terms).model.releases[0]
+    for release in (released, chosen):
+        assert round(release.total) == 200
+        for clique in release.structure.cliques:
+            shape = stated.pair.shape(clique)
+            table = np.zeros(shape)
+            np.add.at(table, tuple(codes[name].astype(int) for name in clique), 0.25)
+            assert np.abs(release.tables[clique] - table).max() < 0.05 * (1 if release is released else 20)
+    model = dpgm.fit(source(stated), whole, Budget.zcdp(1), learner="psgd", terms=terms).model
+    assert model.releases[0].terms.related.draws == 1
+
+
+def test_contrasts_of_means_come_back_from_a_file(tmp_path):
+    """Of binary root columns, with the noise of one record."""
+    rooms = dpgm.Domain.from_sizes({"own": 2, "urban": 2})
+    stated = Related(root=rooms, children=STATED.children, key="id", max_children=5)
+    roots, children = tables()
+    made = RelatedSource(
+        root=roots.append_column("urban", pa.array(np.arange(200) % 2)), children=children, related=stated
+    )
+    terms = Terms(neighbours="add-remove", related=stated)
+    whole, path = Structure(stated.pair, [("own", "urban")]), tmp_path / "x.dpgm"
+    run = {"terms": terms, "split": "contrasts", "save_release": path}
+    released = dpgm.release(made, whole, Budget.zcdp(10**4), "gaussian", **run)
+    again, alone = (
+        dpgm.load_release(path),
+        Terms(neighbours="add-remove").sensitivity(released.structure, contrasts=True),
+    )
+    assert again.contrasts and np.array_equal(again.tables.values, released.published[0].tables.values)
+    moved = terms.sensitivity(released.structure, contrasts=True)
+    assert (moved.l1, moved.l2_squared, moved.linf) == (4 * alone.l1, 16 * alone.l2_squared, 4 * alone.linf)
+    expected = [[np.sum((roots["own"].to_numpy() == a) & (np.arange(200) % 2 == b)) for b in (0, 1)] for a in (0, 1)]
+    assert np.abs(again.tables["own", "urban"] - expected).max() < 0.2
+
+
+def test_files_from_before_there_were_draws():
+    """Their statement is of one record for each root."""
+    plain = STATED.to_dict()
+    del plain["draws"]
+    assert Related.from_dict(plain) == STATED and Related.from_dict(plain).draws == 1
+    assert [small(most).draws for most in (1, 2, 3, 4, 5, 6, 60)] == [1, 1, 2, 4, 4, 4, 4]
+    with pytest.raises(dpgm.DomainError, match="draws must be one of 1, 2, 4, 8, 16, got 3"):
+        small(3, draws=3)
 
 
 # --- Refusals before the charge --------------------------------------------------------------------
@@ -190,12 +255,18 @@ def test_edited_statements_are_refused(tmp_path):
         "neighbours", "unit", "person", "rows_per_person", "contributions", "total", "related",
     }  # fmt: skip
     small_r = evolve(STATED, max_children=2).to_dict()
-    for stated in (small_r, {**STATED.to_dict(), "more": 1}, {"max_children": 3}, "id"):
+    for stated in (
+        small_r,
+        {**STATED.to_dict(), "more": 1},
+        {**STATED.to_dict(), "draws": 1},
+        {"max_children": 3},
+        "id",
+    ):
         document["terms"]["related"] = stated
         with zipfile.ZipFile(path, "w") as archive:
             for name, content in (members | {"release.json": json.dumps(document).encode()}).items():
                 archive.writestr(name, content)
-        with pytest.raises(ModelFileError, match="related tables"):
+        with pytest.raises(ModelFileError, match=r"related tables|one person can change .*; the file was edited"):
             dpgm.load_release(path)
 
 

@@ -1,4 +1,5 @@
-"""A key of two related tables moves all tables as one record does: by enumeration, and over random neighbours."""
+"""A key of two related tables moves their means over its records as one record does: by enumeration, and over random
+neighbours. Tables here are sums over the draws, in units of 1/draws."""
 
 import random
 from functools import cache
@@ -44,7 +45,7 @@ def counted(structure, rows):
 
 @cache
 def by_source(most):
-    """The record of each root of the small world, under eight keys each, as the source makes it; and the roots."""
+    """The records of each root of the small world, under eight keys each, as the source makes them; and the roots."""
     stated = small(most, order="line")
     roots = [one for one in all_roots(most + 1) for _ in range(8)]
     numbered = Related(
@@ -55,34 +56,36 @@ def by_source(most):
     rows = [(number, line, *child) for number, (_, own) in enumerate(roots) for line, child in enumerate(own)]
     random.Random(0).shuffle(rows)
     persons = dict(zip(("id", "line", "age", "sex"), map(list, zip(*rows, strict=True)), strict=True))
-    source = RelatedSource(root=pa.table(homes), children=pa.table(persons), related=numbered)
-    found = np.zeros((len(roots), len(stated.pair)), np.int64)
+    source = RelatedSource(root=pa.table(homes), children=pa.table(persons), related=numbered).repeated(stated.draws)
+    found = np.zeros((len(roots), stated.draws, len(stated.pair)), np.int64)
     for batch in source.batches(numbered.pair, ["number", *stated.pair.names]):
-        found[batch[0]] = np.column_stack(batch[1:])
+        found[batch[0][:: stated.draws]] = np.column_stack(batch[1:]).reshape(-1, *found.shape[1:])
     return stated, roots, found
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 4])
 def test_a_key_moves_all_tables_as_one_record(most):
     """Of all roots of a small world with up to r + 1 children, and all j: the largest L1, squared L2 and Linf of a set
-    of tables are those that `Terms` states, which are those of one record, for both relations."""
+    of tables are those that `Terms` states, which are those of one record times the draws, for both relations."""
     stated, roots, found = by_source(most)
     seen = {(root, children): set() for root, children in roots}
-    for one, record in zip(roots, found.tolist(), strict=True):
-        seen[one].add(tuple(record))
+    for one, records in zip(roots, found.tolist(), strict=True):
+        seen[one] |= set(map(tuple, records))
     for (root, children), records in seen.items():
         possible = {tuple(row[name] for name in stated.pair.names) for row in pair_rows(root, children, most)}
         assert records <= possible
     drawn = [len(records) for records in seen.values()]
     assert max(drawn) == max(most - 1, 1)  # each j came
     structure = structure_of(stated)
-    vectors = np.stack([counted(structure, [record]) for record in sorted({tuple(one) for one in found.tolist()})])
+    distinct = sorted({tuple(map(tuple, records)) for records in found.tolist()})
+    vectors = np.stack([counted(structure, records) for records in distinct])
     alone = np.array([norms(vector) for vector in vectors]).max(axis=0)
     apart = np.array([norms(one - other) for one in vectors for other in vectors[:: max(1, len(vectors) // 60)]])
     for relation, most_moved in zip(RELATIONS, (alone, apart.max(axis=0)), strict=True):
         terms = Terms(neighbours=relation, unit=UNIT, related=stated)
-        moved = terms.sensitivity(structure)
-        assert moved == Terms(neighbours=relation).sensitivity(structure)
+        moved, one = terms.sensitivity(structure), Terms(neighbours=relation).sensitivity(structure)
+        draws = stated.draws
+        assert (moved.l1, moved.l2_squared, moved.linf) == (draws * one.l1, draws**2 * one.l2_squared, draws * one.linf)
         assert (moved.l1, moved.l2_squared, moved.linf) == tuple(most_moved[1:].tolist())
 
 
@@ -121,11 +124,14 @@ def of_rows(stated, roots, children, chunk):
         ["id", "line", "age", "sex"],
     )  # fmt: skip
     made = (table.to_reader(max_chunksize=chunk) for table in (homes, persons))
-    return RelatedSource(root=next(made), children=next(made), related=stated)
+    return RelatedSource(root=next(made), children=next(made), related=stated).repeated(stated.draws)
 
 
-def largest_moves(pairs, seed):
-    """The norms of so many random pairs of neighbours, against the sensitivity; (relation, norms, stated)."""
+def largest_moves(pairs, seed, weight=1):
+    """The norms of so many random pairs of neighbours, against the sensitivity; (relation, norms, stated).
+
+    weight: how often the last record of each key counts.
+    """
     draw = random.Random(seed)
     for number in range(pairs):
         relation = RELATIONS[number % 2]
@@ -135,14 +141,16 @@ def largest_moves(pairs, seed):
         for roots, children in neighbours(draw, stated, relation):
             source = of_rows(stated, roots, children, draw.choice([1, 3, 100]))
             batches = list(source.batches(stated.pair, stated.pair.names))
-            counts.append(counted(structure, np.concatenate([np.column_stack(batch) for batch in batches] or [[]])))
+            records = np.concatenate([np.column_stack(batch) for batch in batches] or [[]])
+            last = np.arange(len(records)) % stated.draws == stated.draws - 1
+            counts.append(counted(structure, np.repeat(records, np.where(last, weight, 1), axis=0)))
         moved = Terms(neighbours=relation, unit=UNIT, related=stated).sensitivity(structure)
         yield relation, norms(counts[0] - counts[1]), moved
 
 
-def check_moves(pairs, seed):
+def check_moves(pairs, seed, **options):
     reached = set()
-    for relation, (_, l1, squared, most), moved in largest_moves(pairs, seed):
+    for relation, (_, l1, squared, most), moved in largest_moves(pairs, seed, **options):
         assert l1 <= moved.l1 and squared <= moved.l2_squared and most <= moved.linf
         reached |= {(relation, "l1")} if l1 == moved.l1 else set()
     assert reached >= {("add-remove", "l1")}
@@ -151,6 +159,12 @@ def check_moves(pairs, seed):
 def test_random_neighbours_stay_within_the_sensitivity():
     """Keys with several roots, without one, empty and null, more children than r, added, removed or replaced."""
     check_moves(60, seed=1)
+
+
+def test_weights_that_sum_above_one_are_caught():
+    """A mutant: one of the records of a key counts twice."""
+    with pytest.raises(AssertionError):
+        check_moves(60, seed=1, weight=2)
 
 
 @pytest.mark.landing

@@ -185,6 +185,38 @@ def test_each_of_the_others_is_drawn_equally_often():
             assert ((apart - keys / 20) ** 2 / (keys / 20)).sum() < 53.0
 
 
+@pytest.mark.parametrize("draws", [2, 4, 8])
+def test_repeated_draws_look_at_all_equally(draws):
+    """The first record of each root is the one alone; of all draws each further child has its share, or one more, and
+    over many keys each has it equally often."""
+    roots, children = world(400, seed=5)
+    stated = household(6)
+    made = RelatedSource(root=roots, children=children, related=stated)
+    names = stated.pair.names
+    once, often = (
+        [np.concatenate(parts) for parts in zip(*one.batches(stated.pair, names), strict=True)]
+        for one in (made, made.repeated(draws))
+    )
+    for one, several in zip(once, often, strict=True):
+        assert np.array_equal(one, several[::draws]) and several.dtype == one.dtype
+    for name in ("own", "rooms", "size", "first.age", "first.sex"):
+        codes = often[names.index(name)].reshape(-1, draws)
+        assert (codes == codes[:, :1]).all()
+    keys, size = 3000, 4
+    whole = Related(
+        root=Domain.from_sizes({"a": 1}), children=Domain.from_sizes({"who": size}), key="id", max_children=size,
+        order="line",
+    )  # fmt: skip
+    rows = {"id": np.repeat(np.arange(keys), size), "line": np.tile(np.arange(size), keys)}
+    homes, children = {"id": np.arange(keys), "a": np.zeros(keys, int)}, rows | {"who": rows["line"]}
+    source = RelatedSource(root=pa.table(homes), children=pa.table(children), related=whole)
+    this = np.concatenate([batch[0] for batch in source.repeated(draws).batches(whole.pair, ["who"])])
+    counts = np.stack([(this.reshape(-1, draws) == who).sum(axis=1) for who in range(1, size)])
+    assert counts.min() >= draws // 3 and counts.max() <= draws // 3 + 1
+    mean, spread = counts.mean(axis=1), 0.5 / np.sqrt(keys)
+    assert (np.abs(mean - draws / 3) < 5 * spread).all()
+
+
 def test_tables_without_rows():
     """No child: all roots have none. No root: there is no record."""
     roots, children = world(30)

@@ -87,7 +87,7 @@ def _value(key: str, value: object) -> str:
 def _mechanisms(material: Material) -> list[Html]:
     mechanisms: dict[str, Html] = {}
     for release in drawn_steps(material.releases):
-        for one in release.calibrations:
+        for one in release.measurement.calibrations:
             record = {"name": one.component or "an unregistered mechanism", "options": dict(one.options)}
             mechanisms.setdefault(json.dumps(plain(record), sort_keys=True), _maker(record))
     return list(mechanisms.values())[:5]

@@ -37,9 +37,18 @@ def _world(sizes: Sequence[int]) -> _Tables:
 
 
 def _read(
-    subject: ClassSubject, tables: _Tables, *, most: int = 3, order: str | None = "line", chunk: int = 1000
+    subject: ClassSubject,
+    tables: _Tables,
+    *,
+    most: int = 3,
+    order: str | None = "line",
+    chunk: int = 1000,
+    draws: int | None = None,
 ) -> Counter[_Record]:
-    """The records: number, size, position, then the first child, the one looked at and the one before it."""
+    """The records: number, size, position, then the first child, the one looked at and the one before it.
+
+    draws: of each root there are so many, by `repeated`.
+    """
     stated = Related(root=_ROOT, children=_CHILDREN, key="id", max_children=most, order=order)
     roots, children = tables
     made = []
@@ -50,6 +59,7 @@ def _read(
         parts = [table[start : start + chunk] for start in range(0, max(len(table), 1), chunk)]
         made.append(pa.concat_tables(parts))
     source = subject.component(root=made[0], children=made[1], related=stated)
+    source = source if draws is None else source.repeated(draws)
     found: Counter[_Record] = Counter()
     for batch in source.batches(stated.pair, stated.pair.names):
         found.update(zip(*(np.asarray(part).tolist() for part in batch), strict=True))
@@ -182,6 +192,28 @@ def a_key_changes_its_own_record_alone(subject: ClassSubject) -> None:
     case = st.tuples(sizes, st.integers(0, 11), st.integers(0, 9), st.integers(3, 5), st.sampled_from(["line", None]))
     worst: list[Any] = [([5, 2, 2], 0, 0, 3, "line"), ([9, 1, 4], 1, 8, 4, None), ([3, 3], 0, 9, 5, "line")]
     explore(subject.profile, case, claim, worst=worst, share=0.5)
+
+
+@CHECKS.add()
+def repeated_records_are_so_many_of_each_root(subject: ClassSubject) -> None:
+    """Each root has as many records as draws, whatever its children are, so its weights sum to 1; each further child is
+    looked at in its share of them, or once more; and rows of other keys change none. Cannot show: more than 8 draws."""
+    whole, own = _world(_SIZES), 5
+    for draws in (1, 2, 4, 8):
+        records = _read(subject, whole, most=5, draws=draws)
+        for number, size in enumerate(_SIZES):
+            mine = Counter({record: times for record, times in records.items() if record[0] == number})
+            require(mine.total() == draws, f"a root of {size} children has {mine.total()} records of {draws} draws")
+            others = min(size, 5) - 1
+            looked = Counter(_slots(record)[1][1] for record in mine.elements() if others > 0)
+            shares = [looked[turn] for turn in range(1, others + 1)]
+            share = draws // max(others, 1)
+            require(
+                set(shares) <= {share, share + 1}, f"{draws} draws look at {others} further children {shares} times"
+            )
+        mine = Counter({record: times for record, times in records.items() if record[0] == own})
+        left = _read(subject, _without(whole, own), most=5, draws=draws)
+        require(records - mine == left, "without a key the records of other keys change")
 
 
 def _without(tables: _Tables, number: int) -> _Tables:

@@ -4,7 +4,7 @@ import hashlib
 from collections import defaultdict
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from dpgm_core.domain.attribute import code_dtype
 
@@ -25,6 +25,10 @@ class Plain:
     root = field()
     children = field()
     related = field()
+    draws = field(default=1)
+
+    def repeated(self, draws):
+        return evolve(self, draws=draws)
 
     def batches(self, domain, columns):
         rows = [list(row.values()) for row in self.root.to_pylist()]
@@ -35,7 +39,7 @@ class Plain:
         found = []
         for number, (key, *root) in enumerate(self.roots(rows)):
             own = [row for _, row in sorted(keyed[key], key=lambda one, key=key: self.place(key, *one))]
-            found.append(self.record(key, number, root, own, keyed))
+            found += [self.record(key, number, root, own, keyed, k) for k in range(self.times(own))]
         for row in self.more(keyed, {key or None for key, *_ in rows}):
             found.append(row)
         for start in range(0, len(found), 7):
@@ -55,11 +59,14 @@ class Plain:
         line = row["line"] if self.related.order is not None else 0
         return line, hashed(key, row["of"], row["turn"])
 
-    def record(self, key, number, root, own, keyed):
+    def times(self, own):
+        return self.draws
+
+    def record(self, key, number, root, own, keyed, k=0):
         some = own[: self.most(keyed)]
         count, this = len(some), 0
         if count > 1:
-            this = 1 + self.draw(key, number, keyed) % (count - 1)
+            this = 1 + (self.draw(key, number, keyed) + k) % (count - 1)
         slots = [some[0] if some else None, some[this] if count > 1 else None, some[this - 1] if this > 1 else None]
         codes = [code for child in slots for code in ((child["of"], child["turn"]) if child else (64, 12))]
         return [*root, count, min(this, 2), *codes][: len(self.related.pair)]
@@ -83,16 +90,16 @@ class UnderTwoRoots(Plain):
 
 @related("children-beyond-r-do-not-count", "The size is that of all children, as far as the labels go: r + 1.")
 class SizeBeyondR(Plain):
-    def record(self, key, number, root, own, keyed):
-        record = super().record(key, number, root, own, keyed)
+    def record(self, key, number, root, own, keyed, k=0):
+        record = super().record(key, number, root, own, keyed, k)
         record[len(root)] = min(len(own), self.related.max_children + 1)
         return record
 
 
 @related("children-beyond-r-do-not-count", "The child that is looked at is one of all, also beyond r.")
 class SiblingsBeyondR(Plain):
-    def record(self, key, number, root, own, keyed):
-        record = super().record(key, number, root, own, keyed)
+    def record(self, key, number, root, own, keyed, k=0):
+        record = super().record(key, number, root, own, keyed, k)
         if len(own) > 2 and self.related.max_children > 1:
             last = own[1 + self.draw(key, number, keyed) % (len(own) - 1)]
             at = len(root) + 4
@@ -161,3 +168,15 @@ class DrawsByOtherKeys(Plain):
 class LargestFamily(Plain):
     def most(self, keyed):
         return min(self.related.max_children, max(map(len, keyed.values()), default=0) - 1)
+
+
+@related("repeated-records-are-so-many-of-each-root", "The weights of a root with three children or more sum above 1.")
+class WeightsAboveOne(Plain):
+    def times(self, own):
+        return self.draws + (len(own) > 2)
+
+
+@related("repeated-records-are-so-many-of-each-root", "Draws are independent, so that some children have two of three.")
+class IndependentDraws(Plain):
+    def record(self, key, number, root, own, keyed, k=0):
+        return super().record(key, number, root, own, keyed, hashed(key, k))
