@@ -34,7 +34,7 @@ from dpgm_core import (
     whole,
 )
 from dpgm_core.learning import Resources
-from dpgm_mixture.objective import Objective
+from dpgm_mixture.objective import Objective, split_parameters
 
 __all__ = ["Mixture"]
 
@@ -42,6 +42,10 @@ _FEWEST, _MOST = 16, 128  # classes, where the learner chooses their number
 # Classes are doubled while that lowers the objective by this part of it, and by 1. On Adult at epsilon = 10 16 become
 # 32 or 64, with 10 to 20 % less error; on Adult at 1 and on tables of one factor more were not reliably better.
 _MIN_FALL, _MIN_FALL_NATS = 0.05, 1.0
+# A second fit follows the tables where more than this part t of their distance from the first one is not noise: its
+# error is then predicted to be less by 1 - sqrt(1 - t), .11. It has so many parameters for each number that tables tell
+# beyond their attributes, and at most so many classes times cells, which is about a minute.
+_LEAST_PART, _FOLLOWING_PARAMETERS, _MOST_WORK = 0.2, 4.0, 2**26
 _SPREAD = 0.5  # standard deviation of the classes at the start, nats
 _STIR = 0.1  # of a refit's start: classes that are alike would stay alike, as the gradient is
 _SECANTS = 20
@@ -63,6 +67,12 @@ class Mixture:
     classes: int | None = option(
         None,
         help="number of classes of a fit; none: 16, doubled up to 128 while that lowers the objective by 5 %",
+        validator=attrs.validators.optional(whole),
+    )
+    follow: int | None = option(
+        None,
+        help="number of classes of a second fit, which follows the tables as far as noise does not explain them; 1, or "
+        "no more than the first fit has: no such fit; none: chosen if that is predicted to lower the error by a tenth",
         validator=attrs.validators.optional(whole),
     )
     starts: int = option(
@@ -87,6 +97,7 @@ class Mixture:
         """Estimate by the cells of the tables and the parameters of the classes; see `ResourceEstimator`."""
         runs = [self.classes] if self.classes else _doublings()
         runs += runs[-1:] * (self.starts - 1)
+        runs.append(self.follow or _following_classes(structure))
         parameters = max(runs) * sum(structure.domain.sizes.values())
         step = sum(
             _ATTRIBUTE_SECONDS * len(structure.domain) + structure.cells * (_CELL_SECONDS + _CLASS_SECONDS * classes)
@@ -100,36 +111,41 @@ class Mixture:
         self.check(curator.structure, inference)
         release = curator.release()
         objective, seed = Objective(release), int(randomness.generator().integers(2**63))
-
-        def descend(classes: int, number: int) -> _Found:
-            # of its own seed, so that the chosen number of classes repeats the fit that it was chosen by
-            start = _start(objective, classes, np.random.default_rng([seed, classes, number]))
-            found = _minimise(objective, start, classes, self.steps, self.tolerance, progress)
-            trace.append({"classes": classes, "objective": found.value, "misfit": found.misfit, "steps": found.steps})
-            return found
-
-        best: _Found | None = None
-        trace: list[dict[str, float]] = []
+        tried, best = list[_Found](), None
         for classes in [self.classes] if self.classes else _doublings():
-            found = descend(classes, 0)
+            found = self._begin(objective, classes, 0, seed, progress)
+            tried.append(found)
             if best is not None and found.value > best.value - max(_MIN_FALL * best.value, _MIN_FALL_NATS):
                 break
             best = found
         assert best is not None
-        founds = [best, *(descend(best.classes, number) for number in range(1, self.starts))]
-        whole = _average(objective, founds)
-        misfit, count = objective.misfit(whole, best.classes * self.starts), best.classes * self.starts
+        founds = [best]
+        for number in range(1, self.starts):
+            founds.append(self._begin(objective, best.classes, number, seed, progress))
+        whole, count, tuning = _average(objective, founds), best.classes * self.starts, {"classes": best.classes}
+        target, part = objective.following(whole, count)
+        follow = self.follow or (_following_classes(release.structure) if part > _LEAST_PART else 1)
+        if follow > count:
+            times = -(-follow // count)
+            start = _split(whole, count, times, np.random.default_rng([seed, count]))
+            count *= times
+            founds.append(_minimise(target, start, count, self.steps, self.tolerance, progress))
+            whole, tuning = founds[-1].parameters, {**tuning, "follow": count}
+        misfit = objective.misfit(whole, count)
         notes = [f"{count} latent classes, from which a cell is {math.sqrt(misfit):.2f} standard deviations away"]
         converged = all(one.converged for one in founds)
         if not converged:
             notes.append(f"a fit still improved after {self.steps} steps; raise steps or tolerance")
         return Fit(
             model=_model(objective, whole, count, curator.structure.domain),
-            trace=trace,
+            trace=[
+                {"classes": one.classes, "objective": one.value, "misfit": one.misfit, "steps": one.steps}
+                for one in [*tried, *founds[1:]]
+            ],
             converged=converged,
             certificate={"misfit": misfit, "gradient": max(one.slope for one in founds), "classes": count},
             notes=notes,
-            tuning={"classes": best.classes},
+            tuning=tuning,
         )
 
     def refitter(self, model: Model, inference: Inference) -> Callable[[NoisyTables], Tables]:
@@ -142,12 +158,17 @@ class Mixture:
             raise InferenceError("mixture can refit only a model with one latent class, and this is none")
         (latent,) = model.latent
         count = model.structure.domain[latent].size
-        if count % self.starts:
-            raise InferenceError(f"mixture cannot part {count} classes into {self.starts} fits; take the fit's starts")
-        classes = count // self.starts
+        follows = count == self.follow
+        parts = 1 if follows else self.starts
+        if count % parts:
+            raise InferenceError(f"mixture cannot part {count} classes into {parts} fits; take the fit's starts")
+        classes = count // parts
 
         def refit(release: NoisyTables) -> Tables:
-            objective = Objective(release)
+            objective = target = Objective(release)
+            if follows:
+                firsts = [self._begin(objective, self.classes or _FEWEST, number) for number in range(self.starts)]
+                target = objective.following(_average(objective, firsts), firsts[0].classes * self.starts)[0]
             logs = [_centred(model.potentials[name, latent]) for name in objective.names]
             theta = np.concatenate([np.empty((0, count)), *logs])
             theta += _STIR * np.random.default_rng(0).standard_normal(theta.shape)
@@ -155,10 +176,17 @@ class Mixture:
             for first in range(0, count, classes):
                 part = slice(first, first + classes)
                 start = np.concatenate([model.potentials[latent,][part], theta[:, part].reshape(-1)])
-                founds.append(_minimise(objective, start, classes, self.steps, self.tolerance, silent))
+                founds.append(_minimise(target, start, classes, self.steps, self.tolerance, silent))
             return _potentials(objective, _average(objective, founds), count, latent, model.structure)
 
         return refit
+
+    def _begin(
+        self, objective: Objective, classes: int, number: int, seed: int = 0, progress: Progress = silent
+    ) -> _Found:
+        """A fit from a start of its own seed, so that the chosen number of classes repeats the fit it was chosen by."""
+        start = _start(objective, classes, np.random.default_rng([seed, classes, number]))
+        return _minimise(objective, start, classes, self.steps, self.tolerance, progress)
 
 
 @frozen(kw_only=True, eq=False)
@@ -182,6 +210,22 @@ def _start(objective: Objective, classes: int, generator: np.random.Generator) -
     """Classes of equal shares around each attribute's own distribution."""
     noise = _SPREAD * generator.standard_normal((objective.rows, classes))
     return np.concatenate([np.zeros(classes), (np.log(objective.shares)[:, None] + noise).reshape(-1)])
+
+
+def _split(parameters: FloatArray, classes: int, times: int, generator: np.random.Generator) -> FloatArray:
+    """Classes that each fall into so many, around their own."""
+    weights, theta = split_parameters(parameters, classes)
+    theta = np.repeat(theta - theta.mean(axis=1, keepdims=True), times, axis=1)
+    theta += _SPREAD * generator.standard_normal(theta.shape)
+    return np.concatenate([np.repeat(weights, times), theta.reshape(-1)])
+
+
+def _following_classes(structure: Structure) -> int:
+    """Return how many classes can follow the tables of a structure in the time that there is."""
+    sizes = structure.domain.sizes
+    told = sum(math.prod(sizes[name] - 1 for name in clique) for clique in structure.cliques if len(clique) > 1)
+    classes = _FOLLOWING_PARAMETERS * told / max(1, sum(size - 1 for size in sizes.values()))
+    return int(min(classes, _MOST_WORK / structure.cells))
 
 
 def _minimise(
