@@ -46,6 +46,8 @@ _MIN_FALL, _MIN_FALL_NATS = 0.05, 1.0
 # error is then predicted to be less by 1 - sqrt(1 - t), .11. It has so many parameters for each number that tables tell
 # beyond their attributes, and at most so many classes times cells, which is about a minute.
 _LEAST_PART, _FOLLOWING_PARAMETERS, _MOST_WORK = 0.2, 4.0, 2**26
+# Of its tolerance: what later steps would follow moved answers by 2 % on a table of one factor.
+_FOLLOWING_TOLERANCE = 10
 _SPREAD = 0.5  # standard deviation of the classes at the start, nats
 _STIR = 0.1  # of a refit's start: classes that are alike would stay alike, as the gradient is
 _SECANTS = 20
@@ -82,7 +84,9 @@ class Mixture:
     )
     steps: int = option(1000, help="at most this many steps of L-BFGS for each fit", validator=whole)
     tolerance: float = option(
-        2e-5, help="a fit ends when a step lowers the objective by less than this part of it", validator=positive
+        2e-5,
+        help="a fit ends when a step lowers the objective by less than this part of it; the second one at ten times it",
+        validator=positive,
     )
 
     def check(self, structure: Structure, inference: Inference) -> None:
@@ -129,7 +133,7 @@ class Mixture:
             times = -(-follow // count)
             start = _split(whole, count, times, np.random.default_rng([seed, count]))
             count *= times
-            founds.append(_minimise(target, start, count, self.steps, self.tolerance, progress))
+            founds.append(_minimise(target, start, count, self.steps, _FOLLOWING_TOLERANCE * self.tolerance, progress))
             whole, tuning = founds[-1].parameters, {**tuning, "follow": count}
         misfit = objective.misfit(whole, count)
         notes = [f"{count} latent classes, from which a cell is {math.sqrt(misfit):.2f} standard deviations away"]
@@ -166,7 +170,9 @@ class Mixture:
 
         def refit(release: NoisyTables) -> Tables:
             objective = target = Objective(release)
+            tolerance = self.tolerance
             if follows:
+                tolerance *= _FOLLOWING_TOLERANCE
                 firsts = [self._begin(objective, self.classes or _FEWEST, number) for number in range(self.starts)]
                 target = objective.following(_average(objective, firsts), firsts[0].classes * self.starts)[0]
             logs = [_centred(model.potentials[name, latent]) for name in objective.names]
@@ -176,7 +182,7 @@ class Mixture:
             for first in range(0, count, classes):
                 part = slice(first, first + classes)
                 start = np.concatenate([model.potentials[latent,][part], theta[:, part].reshape(-1)])
-                founds.append(_minimise(target, start, classes, self.steps, self.tolerance, silent))
+                founds.append(_minimise(target, start, classes, self.steps, tolerance, silent))
             return _potentials(objective, _average(objective, founds), count, latent, model.structure)
 
         return refit
