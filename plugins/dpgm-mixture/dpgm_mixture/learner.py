@@ -136,7 +136,8 @@ class Mixture:
             founds.append(_minimise(target, start, count, self.steps, _FOLLOWING_TOLERANCE * self.tolerance, progress))
             whole, tuning = founds[-1].parameters, {**tuning, "follow": count}
         misfit = objective.misfit(whole, count)
-        notes = [f"{count} latent classes, from which a cell is {math.sqrt(misfit):.2f} standard deviations away"]
+        what = f"{count} latent classes, " + "which follow what noise does not explain, " * ("follow" in tuning)
+        notes = [f"{what}from which a cell is {math.sqrt(misfit):.2f} standard deviations away"]
         converged = all(one.converged for one in founds)
         if not converged:
             notes.append(f"a fit still improved after {self.steps} steps; raise steps or tolerance")

@@ -84,9 +84,8 @@ class Objective:
             if group[0] == ():
                 continue
             table = release.tables.group(number).astype(np.float64) / total
-            sampling = len(group) / (total * table.size)
-            noise = max(float(release.variances[number]) / total**2, _SMALLEST * sampling)
-            weight = 1 / (noise + sampling)
+            variance, sampling = float(release.variances[number]), total * len(group) / table.size
+            weight, noise = total**2 / (variance + sampling), max(variance, _SMALLEST * sampling) / total**2
             self.cells += table.size
             self._add_margins(group[0], table / len(group), weight)
             if len(group) == 1 and len(group[0]) == 2:
