@@ -46,9 +46,10 @@ _MIN_FALL, _MIN_FALL_NATS = 0.05, 1.0
 # error is then predicted to be less by 1 - sqrt(1 - t), .11. It has so many parameters for each number that tables tell
 # beyond their attributes, and at most so many classes times cells, which is about a minute.
 _LEAST_PART, _FOLLOWING_PARAMETERS, _MOST_WORK = 0.2, 4.0, 2**26
-# Of its tolerance: what later steps would follow moved answers by 2 % on a table of one factor.
-_FOLLOWING_TOLERANCE = 10
+# It ends after so many steps: the next 400 moved the error by 0 to 10 % on three generated tables.
+_FOLLOWING_STEPS = 600
 _SPREAD = 0.5  # standard deviation of the classes at the start, nats
+_SPLIT = 0.3  # of the parts of a class at the start of the second fit
 _STIR = 0.1  # of a refit's start: classes that are alike would stay alike, as the gradient is
 _SECANTS = 20
 _MAX_EVALUATIONS = 2  # for each step
@@ -82,11 +83,11 @@ class Mixture:
         help="fits from so many random starts are averaged: the model has as many times the classes",
         validator=whole,
     )
-    steps: int = option(1000, help="at most this many steps of L-BFGS for each fit", validator=whole)
+    steps: int = option(
+        1000, help="at most this many steps of L-BFGS for each fit, and at most 600 for the second one", validator=whole
+    )
     tolerance: float = option(
-        2e-5,
-        help="a fit ends when a step lowers the objective by less than this part of it; the second one at ten times it",
-        validator=positive,
+        2e-5, help="a fit ends when a step lowers the objective by less than this part of it", validator=positive
     )
 
     def check(self, structure: Structure, inference: Inference) -> None:
@@ -115,7 +116,8 @@ class Mixture:
         self.check(curator.structure, inference)
         release = curator.release()
         objective, seed = Objective(release), int(randomness.generator().integers(2**63))
-        tried, best = list[_Found](), None
+        tried = list[_Found]()
+        best: _Found | None = None
         for classes in [self.classes] if self.classes else _doublings():
             found = self._begin(objective, classes, 0, seed, progress)
             tried.append(found)
@@ -126,26 +128,29 @@ class Mixture:
         founds = [best]
         for number in range(1, self.starts):
             founds.append(self._begin(objective, best.classes, number, seed, progress))
+        tried += founds[1:]
         whole, count, tuning = _average(objective, founds), best.classes * self.starts, {"classes": best.classes}
         target, part = objective.following(whole, count)
         follow = self.follow or (_following_classes(release.structure) if part > _LEAST_PART else 1)
         if follow > count:
             times = -(-follow // count)
             start = _split(whole, count, times, np.random.default_rng([seed, count]))
-            count *= times
-            founds.append(_minimise(target, start, count, self.steps, _FOLLOWING_TOLERANCE * self.tolerance, progress))
-            whole, tuning = founds[-1].parameters, {**tuning, "follow": count}
+            found = self._follow(target, start, times * count, progress)
+            tried.append(found)
+            if found.value < target(whole, count)[0]:
+                whole, count = found.parameters, found.classes
+                tuning["follow"] = count
         misfit = objective.misfit(whole, count)
         what = f"{count} latent classes, " + "which follow what noise does not explain, " * ("follow" in tuning)
         notes = [f"{what}from which a cell is {math.sqrt(misfit):.2f} standard deviations away"]
-        converged = all(one.converged for one in founds)
+        converged = all(one.converged for one in founds)  # the second fit ends early
         if not converged:
             notes.append(f"a fit still improved after {self.steps} steps; raise steps or tolerance")
         return Fit(
             model=_model(objective, whole, count, curator.structure.domain),
             trace=[
                 {"classes": one.classes, "objective": one.value, "misfit": one.misfit, "steps": one.steps}
-                for one in [*tried, *founds[1:]]
+                for one in tried
             ],
             converged=converged,
             certificate={"misfit": misfit, "gradient": max(one.slope for one in founds), "classes": count},
@@ -170,20 +175,20 @@ class Mixture:
         classes = count // parts
 
         def refit(release: NoisyTables) -> Tables:
-            objective = target = Objective(release)
-            tolerance = self.tolerance
-            if follows:
-                tolerance *= _FOLLOWING_TOLERANCE
-                firsts = [self._begin(objective, self.classes or _FEWEST, number) for number in range(self.starts)]
-                target = objective.following(_average(objective, firsts), firsts[0].classes * self.starts)[0]
+            objective = Objective(release)
             logs = [_centred(model.potentials[name, latent]) for name in objective.names]
             theta = np.concatenate([np.empty((0, count)), *logs])
             theta += _STIR * np.random.default_rng(0).standard_normal(theta.shape)
-            founds = []
-            for first in range(0, count, classes):
-                part = slice(first, first + classes)
-                start = np.concatenate([model.potentials[latent,][part], theta[:, part].reshape(-1)])
-                founds.append(_minimise(target, start, classes, self.steps, tolerance, silent))
+            starts = [
+                np.concatenate([model.potentials[latent,][part], theta[:, part].reshape(-1)])
+                for part in (slice(first, first + classes) for first in range(0, count, classes))
+            ]
+            if follows:
+                firsts = [self._begin(objective, self.classes or _FEWEST, number) for number in range(self.starts)]
+                target = objective.following(_average(objective, firsts), firsts[0].classes * self.starts)[0]
+                founds = [self._follow(target, starts[0], count)]
+            else:
+                founds = [_minimise(objective, start, classes, self.steps, self.tolerance, silent) for start in starts]
             return _potentials(objective, _average(objective, founds), count, latent, model.structure)
 
         return refit
@@ -194,6 +199,9 @@ class Mixture:
         """A fit from a start of its own seed, so that the chosen number of classes repeats the fit it was chosen by."""
         start = _start(objective, classes, np.random.default_rng([seed, classes, number]))
         return _minimise(objective, start, classes, self.steps, self.tolerance, progress)
+
+    def _follow(self, target: Objective, start: FloatArray, classes: int, progress: Progress = silent) -> _Found:
+        return _minimise(target, start, classes, min(self.steps, _FOLLOWING_STEPS), self.tolerance, progress)
 
 
 @frozen(kw_only=True, eq=False)
@@ -220,11 +228,11 @@ def _start(objective: Objective, classes: int, generator: np.random.Generator) -
 
 
 def _split(parameters: FloatArray, classes: int, times: int, generator: np.random.Generator) -> FloatArray:
-    """Classes that each fall into so many, around their own."""
+    """Classes that each fall into so many, whose log-weights are its own in the mean."""
     weights, theta = split_parameters(parameters, classes)
-    theta = np.repeat(theta - theta.mean(axis=1, keepdims=True), times, axis=1)
-    theta += _SPREAD * generator.standard_normal(theta.shape)
-    return np.concatenate([np.repeat(weights, times), theta.reshape(-1)])
+    noise = _SPLIT * generator.standard_normal((*theta.shape, times))
+    parts = theta[:, :, None] + noise - noise.mean(axis=2, keepdims=True)
+    return np.concatenate([np.repeat(weights, times), parts.reshape(-1)])
 
 
 def _following_classes(structure: Structure) -> int:
