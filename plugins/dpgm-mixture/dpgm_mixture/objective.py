@@ -169,12 +169,11 @@ class Objective:
             part = np.maximum(0.0, 1 - len(answer) * widths / np.maximum(squares, 1.0))
             pairs.append(evolve(one, target=answer + apart * np.repeat(part, widths), weight=1 / one.noise))
         for table in self._sums:
-            answer = sum(_product([tables[at] for at in clique]) @ shares for clique in table.cliques)
-            apart = table.target - answer
-            square = float(apart @ apart) / table.noise
+            rest = table.target - sum(_product([tables[at] for at in clique]) @ shares for clique in table.cliques)
+            square = float(rest @ rest) / table.noise
             distance += square
-            target = answer + max(0.0, 1 - apart.size / max(square, 1.0)) * apart
-            sums.append(evolve(table, target=target, weight=1 / table.noise))
+            kept = min(1.0, rest.size / max(square, 1.0))
+            sums.append(evolve(table, target=table.target - kept * rest, weight=1 / table.noise))
         moved = copy(self)
         moved._pairs, moved._sums, moved.prior = pairs, sums, _FOLLOWING_PRIOR
         return moved, max(0.0, 1 - self.cells / max(distance, 1.0))

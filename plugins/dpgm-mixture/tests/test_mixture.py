@@ -4,7 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
+from dpgm_mixture import learner
 from dpgm_mixture.learner import Mixture
+from dpgm_mixture.objective import Objective
 
 from dpgm_core import (
     Attribute,
@@ -167,6 +169,23 @@ def test_tables_are_followed_where_noise_is_small():
         second.releases, {"name": "mixture", "steps": 150, **second.tuning}, randomness=SeededRandomness(1)
     ).model
     assert again.structure == second.model.structure
+
+
+def test_parts_of_a_class_start_with_its_tables(monkeypatch):
+    """Without noise they are the class; with it, log-weights are the class's in the mean. Labels are unequal."""
+    codes = np.minimum(np.random.default_rng(1).geometric(0.7, (500, 2)) - 1, 3)
+    domain = Domain.from_sizes({"a": 4, "b": 4})
+    noisy = release(codes, Structure(domain, [("a", "b")]), Budget.pure(5), neighbours="add-remove")
+    objective, rng = Objective(noisy), np.random.default_rng(2)
+    parameters = rng.normal(size=3 * (1 + objective.rows)) + 2
+    logs = objective.logs(parameters, 3)[1]
+    split = learner._split(parameters, 3, 5, rng)
+    assert np.abs(objective.logs(split, 15)[1].reshape(8, 3, 5) - logs[:, :, None]).max() > 0.1
+    means = split[15:].reshape(8, 3, 5).mean(axis=2)
+    np.testing.assert_allclose(means, parameters[3:].reshape(8, 3), atol=1e-12)
+    monkeypatch.setattr(learner, "_SPLIT", 0.0)
+    same = objective.logs(learner._split(parameters, 3, 5, rng), 15)
+    np.testing.assert_allclose(same[1].reshape(8, 3, 5), np.repeat(logs[:, :, None], 5, axis=2), atol=1e-12)
 
 
 def test_refits_follow_simulated_tables():
