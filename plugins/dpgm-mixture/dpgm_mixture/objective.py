@@ -8,17 +8,25 @@ attribute stand side by side, and value and gradient take three matrix products 
 over theta, F = softmax(theta) per attribute and class, and log pi. s^2 is the variance of a cell's noise and N / K,
 which sampling adds on average to a cell of a table of K: a closer fit would follow the sample. The second term is a
 Gaussian prior with a standard deviation of one nat on how a class differs from the mean of all.
+
+Where noise is small beside what such a fit leaves, `Objective.following` has in place of y the table that is nearest to
+the records in expectation, the fit's own q and what noise does not explain of the rest,
+
+    q + t (y / N - q),    t = max(0, 1 - K s^2 / |y - N q|^2),
+
+the positive-part rule of James and Stein (1961), with s^2 that of noise alone and a prior that is wider.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from dpgm_core import Array, FloatArray, NoisyTables
 
@@ -27,15 +35,21 @@ __all__ = ["Objective", "split_parameters"]
 #: Rows of one attribute's codes, or of several attributes'.
 _Rows: TypeAlias = slice | Array
 
+_FOLLOWING_PRIOR = 0.03  # precision of the prior on a class where the tables are followed
+_SMALLEST = 1e-9  # of a table's noise, beside sampling
+
 
 @frozen(kw_only=True, eq=False)
 class _Pairs:
-    """The tables of one attribute with others, side by side. weight: N^2 / s^2 of each column."""
+    """The tables of one attribute with others, side by side. starts: the first column of each. weight: N^2 / s^2 of
+    each column. noise: the part of 1 / weight that is not sampling."""
 
     at: slice
     others: _Rows
+    starts: Array
     target: FloatArray
     weight: FloatArray
+    noise: FloatArray
 
 
 @frozen(kw_only=True, eq=False)
@@ -45,10 +59,13 @@ class _Sum:
     cliques: tuple[tuple[slice, ...], ...]
     target: FloatArray
     weight: float
+    noise: float
 
 
 class Objective:
     """The objective over a release's tables; the empty clique, which is N, says nothing about the classes."""
+
+    prior = 1.0
 
     def __init__(self, release: NoisyTables) -> None:
         structure, domain = release.structure, release.structure.domain
@@ -62,22 +79,23 @@ class Objective:
         self._tops, self._bottoms = np.zeros(self.rows), np.zeros(self.rows)
         self.cells = 0
         self._sums: list[_Sum] = []
-        beside: dict[str, dict[str, tuple[FloatArray, float]]] = {}
+        beside: dict[str, dict[str, tuple[FloatArray, float, float]]] = {}
         for number, group in enumerate(structure.groups):
             if group[0] == ():
                 continue
             table = release.tables.group(number).astype(np.float64) / total
-            weight = total**2 / (float(release.variances[number]) + total * len(group) / table.size)
+            variance, sampling = float(release.variances[number]), total * len(group) / table.size
+            weight, noise = total**2 / (variance + sampling), max(variance, _SMALLEST * sampling) / total**2
             self.cells += table.size
             self._add_margins(group[0], table / len(group), weight)
             if len(group) == 1 and len(group[0]) == 2:
                 one, two = group[0]
                 if self.at[one].start > self.at[two].start:
                     one, two, table = two, one, table.T
-                beside.setdefault(one, {})[two] = table, weight
+                beside.setdefault(one, {})[two] = table, weight, noise
             else:
                 places = tuple(tuple(self.at[name] for name in clique) for clique in group)
-                self._sums.append(_Sum(cliques=places, target=table.reshape(-1), weight=weight))
+                self._sums.append(_Sum(cliques=places, target=table.reshape(-1), weight=weight, noise=noise))
         self._pairs = [self._side_by_side(name, tables) for name, tables in beside.items()]
 
     def _add_margins(self, clique: Sequence[str], table: FloatArray, weight: float) -> None:
@@ -87,15 +105,18 @@ class Objective:
             self._tops[self.at[name]] += precision * margin
             self._bottoms[self.at[name]] += precision
 
-    def _side_by_side(self, name: str, tables: dict[str, tuple[FloatArray, float]]) -> _Pairs:
+    def _side_by_side(self, name: str, tables: dict[str, tuple[FloatArray, float, float]]) -> _Pairs:
         others = sorted(tables, key=lambda other: self.at[other].start)
         rows = np.concatenate([np.arange(self.at[other].start, self.at[other].stop) for other in others])
         together = rows[-1] - rows[0] + 1 == len(rows)
+        widths = [tables[other][0].shape[1] for other in others]
         return _Pairs(
             at=self.at[name],
             others=slice(int(rows[0]), int(rows[-1]) + 1) if together else rows,
+            starts=np.cumsum([0, *widths[:-1]]),
             target=np.concatenate([tables[other][0] for other in others], axis=1),
-            weight=np.concatenate([np.full(tables[other][0].shape[1], tables[other][1]) for other in others]),
+            weight=np.repeat([tables[other][1] for other in others], widths),
+            noise=np.repeat([tables[other][2] for other in others], widths),
         )
 
     @cached_property
@@ -129,9 +150,33 @@ class Objective:
         apart = theta - theta.mean(axis=1, keepdims=True)
         moved = tables * by_tables
         moved -= tables * np.repeat(np.add.reduceat(moved, self.starts), self.sizes, axis=0)
-        moved += apart
+        moved += self.prior * apart
         outer = shares * (by_shares - shares @ by_shares)
-        return value + float(np.vdot(apart, apart)) / 2, np.concatenate([outer, moved.reshape(-1)])
+        value += self.prior * float(np.vdot(apart, apart)) / 2
+        return value, np.concatenate([outer, moved.reshape(-1)])
+
+    def following(self, parameters: FloatArray, classes: int) -> tuple[Objective, float]:
+        """Return the objective whose tables are between a fit and the noisy ones, and t over all tables together."""
+        log_shares, logs = self.logs(parameters, classes)
+        shares, tables = np.exp(log_shares), np.exp(logs)
+        pairs, sums, distance = list[_Pairs](), list[_Sum](), 0.0
+        for one in self._pairs:
+            answer = (tables[one.at] * shares) @ tables[one.others].T
+            apart = one.target - answer
+            squares = np.add.reduceat((apart**2).sum(axis=0) / one.noise, one.starts)
+            widths = np.diff([*one.starts, answer.shape[1]])
+            distance += float(squares.sum())
+            part = np.maximum(0.0, 1 - len(answer) * widths / np.maximum(squares, 1.0))
+            pairs.append(evolve(one, target=answer + apart * np.repeat(part, widths), weight=1 / one.noise))
+        for table in self._sums:
+            rest = table.target - sum(_product([tables[at] for at in clique]) @ shares for clique in table.cliques)
+            square = float(rest @ rest) / table.noise
+            distance += square
+            kept = min(1.0, rest.size / max(square, 1.0))
+            sums.append(evolve(table, target=table.target - kept * rest, weight=1 / table.noise))
+        moved = copy(self)
+        moved._pairs, moved._sums, moved.prior = pairs, sums, _FOLLOWING_PRIOR
+        return moved, max(0.0, 1 - self.cells / max(distance, 1.0))
 
     def _distance(self, shares: FloatArray, tables: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Half the weighted squares, and their derivatives by pi and by F."""

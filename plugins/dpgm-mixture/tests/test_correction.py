@@ -30,7 +30,7 @@ def learned(budget, **options):
     noisy = release(
         CODES, Structure(DOMAIN, [("a", "b"), ("c",)]), budget, neighbours="add-remove", randomness=SeededRandomness(1)
     )
-    return learn(noisy, {"name": "mixture", **options}, randomness=SeededRandomness(1)).model
+    return learn(noisy, {"name": "mixture", "follow": 1, **options}, randomness=SeededRandomness(1)).model
 
 
 def test_the_answer_is_the_shrunken_table_projected():

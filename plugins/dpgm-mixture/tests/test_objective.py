@@ -78,6 +78,40 @@ def test_the_gradient_is_that_of_central_differences(name):
     assert np.abs(gradient - differences).max() <= 1e-6 * np.abs(gradient).max()
 
 
+@pytest.mark.parametrize("name", ["pairs", "three and four", "tied"])
+def test_tables_are_followed_as_far_as_noise_does_not_explain(name):
+    """Each table by the formula, from the model's own; the prior is wider, and the gradient that of differences."""
+    release = noisy(STRUCTURES[name])
+    first = Objective(release)
+    parameters = parameters_of(first)
+    moved, part = first.following(parameters, CLASSES)
+    shares, tables = np.exp(first.logs(parameters, CLASSES)[0]), np.exp(first.logs(parameters, CLASSES)[1])
+    expected = distance = cells = 0.0
+    for number, group in enumerate(release.structure.groups):
+        if group == ((),):
+            continue
+        model = sum(
+            np.einsum("h," + ",".join(f"{place}h" for place in "ijkl"[: len(clique)]) + "->" + "ijkl"[: len(clique)],
+                      shares, *(tables[first.at[one]] for one in clique))
+            for clique in group
+        )  # fmt: skip
+        apart = release.tables.group(number) / release.total - model
+        noise = release.variances[number] / release.total**2
+        t = max(0.0, 1 - apart.size * noise / (apart**2).sum())
+        expected += float((t**2 * apart**2 / noise).sum()) / 2
+        distance, cells = distance + float((apart**2 / noise).sum()), cells + apart.size
+    theta = split_parameters(parameters, CLASSES)[1]
+    prior = 0.03 * float(((theta - theta.mean(axis=1, keepdims=True)) ** 2).sum()) / 2
+    value, gradient = moved(parameters, CLASSES)
+    assert 0 < part == pytest.approx(1 - cells / distance, rel=1e-10)
+    assert value == pytest.approx(expected + prior, rel=1e-10) and value > 2 * prior
+    for place in (0, CLASSES + 1, len(parameters) - 1):
+        step = np.zeros_like(parameters)
+        step[place] = 1e-5
+        difference = (moved(parameters + step, CLASSES)[0] - moved(parameters - step, CLASSES)[0]) / 2e-5
+        assert abs(gradient[place] - difference) <= 1e-6 * np.abs(gradient).max()
+
+
 def test_shares_are_means_of_all_margins_by_precision():
     """Of the table alone and of both of its pairs: the noise of a margin is that of as many cells as are summed."""
     release = noisy(Structure(DOMAIN, [("a",), ("a", "b"), ("c", "a")]))
