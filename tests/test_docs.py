@@ -386,7 +386,10 @@ def test_the_attribute_tables_of_the_command_line_page_are_read():
     assert domain["smoker"].labels == ("no", "yes", "missing") and domain["smoker"].code("Yes") == 1
     assert domain["age"].labels[1:3] == ("5-9", "10-14") and domain["age"].code("103") == 18
     assert domain["admitted"].labels[0] == "2018-01" and domain["admitted"].code("31.01.2018") == 0
-    assert domain["income"].code("1.250,50") == domain["income"].code("1250,5") and domain.undetermined == ("job",)
+    assert domain["income"].code("1.250,50") == domain["income"].code("1250,5") and domain.undetermined == (
+        "job",
+        "town",
+    )
 
 
 def test_the_spec_page_names_every_key(tmp_path):

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from dpgm_core.learning.selector import SwitchingSelector, VotingSelector, WideningSelector
     from dpgm_core.learning.tuning import Rehearsal
     from dpgm_core.privacy.bins import BinsPlan
+    from dpgm_core.privacy.columns import ColumnsNoise
     from dpgm_core.privacy.descent import Loss, NodeGradients, Regressions
     from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes, Voter, likely_distance
-    from dpgm_core.releases.labels import Discovery, FoundLabels, load_discovery
+    from dpgm_core.releases.labels import Discovery, FoundColumn, FoundColumns, FoundLabels, load_discovery
     from dpgm_core.releases.steps import Descent, FoundBins, Verdict
 
 # module -> its public names
@@ -35,20 +36,24 @@ _LAZY = {
     "selector": ["SwitchingSelector", "VotingSelector", "WideningSelector"],
     "tuning": ["Rehearsal"],
     "dpgm_core.privacy.bins": ["BinsPlan"],
+    "dpgm_core.privacy.columns": ["ColumnsNoise"],
     "dpgm_core.privacy.descent": ["Loss", "NodeGradients", "Regressions"],
     "dpgm_core.privacy.votes": ["EdgeVotes", "ThresholdVotes", "Voter", "likely_distance"],
-    "dpgm_core.releases.labels": ["Discovery", "FoundLabels", "load_discovery"],
+    "dpgm_core.releases.labels": ["Discovery", "FoundColumn", "FoundColumns", "FoundLabels", "load_discovery"],
     "dpgm_core.releases.steps": ["Descent", "FoundBins", "Verdict"],
 }
 
 __all__ = [
     "BinsPlan",
+    "ColumnsNoise",
     "ContrastLearner",
     "Descent",
     "Discovery",
     "EdgeVotes",
     "ForwardingCurator",
     "FoundBins",
+    "FoundColumn",
+    "FoundColumns",
     "FoundLabels",
     "Likelihood",
     "Limits",

@@ -284,8 +284,8 @@ class Run:
     @property
     def _asked(self) -> dict[str, Any]:
         """What a curator and a search for labels are asked alike."""
-        asked = {"terms": self.terms, "budget": self.budget, "ledger": self.ledger}
-        return {**asked, "randomness": self.randomness, "progress": self.progress}
+        paid = {"terms": self.terms, "budget": self.budget, "ledger": self.ledger}
+        return {**paid, "randomness": self.randomness, "progress": self.progress}
 
     def _records(self) -> AnySource:
         """The source; raises DataError where there is none."""

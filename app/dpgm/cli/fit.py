@@ -66,8 +66,8 @@ class _Start:
             return path, False
         if self.epsilon is None or self.delta is None:
             raise OptionError(
-                f"say what may be spent on {path.name}, as in --epsilon 1 --delta 1e-6; delta far below 1 in the "
-                "number of people"
+                f"{path} is a table of records: say what may be spent on it, as in --epsilon 1 --delta 1e-6, delta far "
+                f"below 1 in the number of people; or write a spec with: dpgm init {path}"
             )
         if (self.rows.person is None) is not self.one_row_each and not self.rows.ask:
             raise OptionError(

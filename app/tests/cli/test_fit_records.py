@@ -74,8 +74,8 @@ def test_what_was_found_is_a_domain_for_later_runs(records, dpgm_command):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "say what may be spent on stays.csv, as in --epsilon 1 --delta 1e-6"),
-        (("--epsilon", "1"), "say what may be spent on"),
+        ((), "stays.csv is a table of records: say what may be spent on it, as in --epsilon 1 --delta 1e-6"),
+        (("--epsilon", "1"), "say what may be spent on it"),
         (("--epsilon", "1", "--delta", "1e-6"), "say whose the rows are: --person COLUMN with --rows-per-person"),
         ((*SAID, "--one-row-each"), "say whose the rows are"),
         ((*SAID[:2], *SAID[4:]), "--person and --rows-per-person go together"),
