@@ -29,7 +29,7 @@ from dpgm_core.privacy.columns import ColumnsPlan
 from dpgm_core.privacy.labels import LabelsPlan, OpenPlan, open_columns, plan_labels, with_placeholders
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.terms import Terms, charge_conditions
-from dpgm_core.releases.labels import Discovery, FoundColumns, FoundLabels, labels_file, load_discovery
+from dpgm_core.releases.labels import Discovery, FoundLabels, draw_columns, labels_file, load_discovery
 from dpgm_core.releases.saving import Room, save_elsewhere
 from dpgm_core.sources.arrow import ArrowSource
 from dpgm_core.sources.contract import AnySource, RawValues
@@ -198,7 +198,7 @@ class LabelSearch:
         if any_type is not None:
             columns_of = counted[len(listed) :]
             labels_of, shapes_of = columns_of[: len(shaped)], columns_of[len(shaped) :]
-            described = strip_traceback(partial(FoundColumns.draw, any_type, shaped, labels_of, shapes_of, random))
+            described = strip_traceback(partial(draw_columns, any_type, shaped, labels_of, shapes_of, random))
             del columns_of, labels_of, shapes_of
         del counted  # what fails from here on has no true count among its variables
         funds.check_process()

@@ -30,7 +30,16 @@ from dpgm_core.privacy.columns import ColumnsNoise, ColumnsPlan
 from dpgm_core.privacy.labels import LabelsPlan, ThresholdNoise, open_columns
 from dpgm_core.privacy.terms import Terms
 
-__all__ = ["Discovery", "FoundLabels", "labels_file", "load_discovery", "read_discovery"]
+__all__ = [
+    "Discovery",
+    "FoundColumn",
+    "FoundColumns",
+    "FoundLabels",
+    "draw_columns",
+    "labels_file",
+    "load_discovery",
+    "read_discovery",
+]
 
 _SCHEMA = 1
 _MAX_BYTES = 2**26
@@ -100,31 +109,30 @@ class FoundColumns:
     budget: Budget
     noise: ColumnsNoise
 
-    @classmethod
-    def draw(
-        cls,
-        plan: ColumnsPlan,
-        declared: Sequence[Attribute],
-        labels: Sequence[Mapping[str, int]],
-        shapes: Sequence[Mapping[str, int]],
-        randomness: Randomness,
-    ) -> FoundColumns:
-        """Return what is published of each column's counts, with fresh noise: shapes, then labels where these ask."""
-        first = plan.noise(len(declared))
-        seen = [
-            _published(_noisy(counts, first.draw_shapes(len(counts), randomness)), first.edge, len(counts))
-            for counts in shapes
-        ]
-        open_ones = [has_labels(dict(one), first.shapes_sigma) for one in seen]
-        noise, columns = plan.noise(sum(open_ones)), list[FoundColumn]()
-        for attribute, of_shapes, counts, is_open in zip(declared, seen, labels, open_ones, strict=True):
-            published: tuple[Cell, ...] = ()
-            if is_open:
-                assert isinstance(attribute.private, PrivateLabels)
-                drawn = _noisy(counts, noise.draw_labels(len(counts), randomness))
-                published = _published(drawn, noise.threshold, attribute.private.keep)
-            columns.append(FoundColumn(declared=attribute, labels=published, shapes=of_shapes, noise=noise))
-        return cls(columns=tuple(columns), budget=plan.budget, noise=noise)
+
+def draw_columns(
+    plan: ColumnsPlan,
+    declared: Sequence[Attribute],
+    labels: Sequence[Mapping[str, int]],
+    shapes: Sequence[Mapping[str, int]],
+    randomness: Randomness,
+) -> FoundColumns:
+    """Return what is published of each column's counts, with fresh noise: shapes, then labels where these ask."""
+    first = plan.noise(len(declared))
+    seen = [
+        _published(_noisy(counts, first.draw_shapes(len(counts), randomness)), first.edge, len(counts))
+        for counts in shapes
+    ]
+    open_ones = [has_labels(dict(one), first.shapes_sigma) for one in seen]
+    noise, columns = plan.noise(sum(open_ones)), list[FoundColumn]()
+    for attribute, of_shapes, counts, is_open in zip(declared, seen, labels, open_ones, strict=True):
+        published: tuple[Cell, ...] = ()
+        if is_open:
+            assert isinstance(attribute.private, PrivateLabels)
+            drawn = _noisy(counts, noise.draw_labels(len(counts), randomness))
+            published = _published(drawn, noise.threshold, attribute.private.keep)
+        columns.append(FoundColumn(declared=attribute, labels=published, shapes=of_shapes, noise=noise))
+    return FoundColumns(columns=tuple(columns), budget=plan.budget, noise=noise)
 
 
 def _noisy(counts: Mapping[str, int], noise: IntArray) -> dict[str, int]:

@@ -47,7 +47,7 @@ from dpgm_core.privacy.columns import ColumnsPlan
 from dpgm_core.privacy.labels import LabelsPlan, threshold_noise
 from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.privacy.session_account import SessionAccount, settle_account
-from dpgm_core.releases.labels import Discovery, FoundColumns, FoundLabels, load_discovery
+from dpgm_core.releases.labels import Discovery, FoundLabels, draw_columns, load_discovery
 from dpgm_core.sources import as_source
 from dpgm_core.sources.csv import CsvSource
 from dpgm_core.structure.workload import Workload
@@ -176,7 +176,7 @@ def labels_files() -> dict[str, bytes]:
     plan = ColumnsPlan(columns=("any", "other"), budget=budget, labels=1, neighbours="add-remove")
     any_type = [dpgm.Attribute.from_dict(name, {"private": True}) for name in plan.columns]
     shapes = [{"text": 2000}, {"integer 2^4": 900, "integer 2^5": 700}]
-    described = FoundColumns.draw(plan, any_type, [counts, {}], shapes, dpgm.SeededRandomness(1))
+    described = draw_columns(plan, any_type, [counts, {}], shapes, dpgm.SeededRandomness(1))
     return {"two.labels.json": _made(found.save), "four.labels.json": _made(evolve(found, described=described).save)}
 
 

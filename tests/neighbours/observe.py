@@ -35,7 +35,7 @@ from dpgm_core.curator import session, steps
 from dpgm_core.privacy import descent, ledger
 from dpgm_core.privacy.contrasts import spread
 from dpgm_core.privacy.measurement import Measurement
-from dpgm_core.releases.labels import FoundColumns, FoundLabels
+from dpgm_core.releases.labels import FoundLabels
 from dpgm_core.structure.tables import Tables
 
 __all__ = ["MODES", "Run", "observed", "said"]
@@ -50,7 +50,7 @@ _TAKE_DATA = ("dpgm_core.pipeline.run",)
 _TIME = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?")
 
 _DRAW, _CHOSEN, _ADD_NOISE = Measurement.draw, session.draw_candidates, session.add_noise
-_PUBLISHED, _DRAWN, _COLUMNS_DRAWN = steps.draw_publication, discovery._draw_labels, FoundColumns.draw
+_PUBLISHED, _DRAWN, _COLUMNS_DRAWN = steps.draw_publication, discovery._draw_labels, discovery.draw_columns
 
 
 @frozen(kw_only=True)
@@ -88,7 +88,7 @@ def observed(run: Run, folder: Path, mode: str = "default") -> dict[str, object]
         patch.object(steps, "draw_publication", partial(_never, words)),
         patch.object(steps, "draw_candidates", partial(_first_of_all, words)),
         patch.object(discovery, "_draw_labels", _same_labels_for_all),
-        patch.object(FoundColumns, "draw", _same_columns_for_all),
+        patch.object(discovery, "draw_columns", _same_columns_for_all),
         patch.object(ledger, "new_identity", (f"{number:032x}" for number in count()).__next__),  # random, of no record
         patch.object(discovery, "secrets", SimpleNamespace(token_hex=lambda count: "00" * count)),
     )
