@@ -50,7 +50,7 @@ def rows(text: str, columns: int) -> list[list[str]]:
 
 @pytest.mark.landing
 def test_the_readme_runs_with_its_doors(health, capfd):
-    """The example, once more as it stands, then the four doors; what it prints is on the page; one charge for each fit.
+    """The example, once more as it stands, then the five doors; what it prints is on the page; one charge for each fit.
 
     The conformance kit runs in a process of its own, as pytest does.
     """
@@ -58,12 +58,12 @@ def test_the_readme_runs_with_its_doors(health, capfd):
     assert_prints(ROOT / "README.md", capfd.readouterr().out)
     assert (health / EXAMPLE / "out/report.html").is_file() and (DOCS / "pictures/report.png").stat().st_size < 200_000
     doors = re.findall(r"`((?:dpgm|pytest) [^`]+)`", section("doors"))
-    assert [door.split()[1] for door in doors] == ["plan", "learn", "new", "--dpgm-plugin"]
-    for door in doors[:3]:
+    assert [door.split()[1] for door in doors] == ["plan", "fit", "learn", "new", "--dpgm-plugin"]
+    for door in doors[:4]:
         (words,) = commands(door)
         assert ended(words) == 0, door
     assert (health / "dpgm-coin/pyproject.toml").is_file()
-    done = subprocess.run([sys.executable, "-m", *doors[3].split()], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-m", *doors[4].split()], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "passed" in done.stdout, done.stdout
     history = dpgm.Ledger.open(health / EXAMPLE / "out/health.ledger").history()
     assert [entry.cost for entry in history] == [dpgm.Budget.pure(1)]
