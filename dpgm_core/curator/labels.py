@@ -162,7 +162,7 @@ class LabelSearch:
                     saved = self._save(discovery, labelled, saved, room)
                     if self.ledger is not None:
                         self.ledger.mark_released(discovery.provenance["entry"])
-                _check_not_nothing(discovery)
+                _check_not_nothing(discovery, domain)
         finally:
             if room is not None:
                 room.close()
@@ -226,6 +226,7 @@ class LabelSearch:
                 "their cost does not add up with this run's; use the terms that they were found under"
             )
         labelled = discovery.domain(self.domain)
+        _check_not_nothing(discovery, self.domain)
         if not discovery.cost <= self.budget or self.budget - discovery.cost == Budget.zero("approx"):
             raise BudgetError(
                 f"the labels in {path} cost {discovery.cost}, of which {self.budget} leaves nothing; give more"
@@ -270,14 +271,12 @@ def _draw_labels(
     return tuple(labels)
 
 
-def _check_not_nothing(discovery: Discovery) -> None:
-    """Stop, with the rest of the budget unspent, where nothing was found of any column of any type."""
+def _check_not_nothing(discovery: Discovery, domain: Domain) -> None:
+    """Stop, with the rest of the budget unspent, where all columns are of any type and nothing was found of them."""
     described = discovery.described
-    if (
-        described is None
-        or discovery.columns
-        or any(one.edges or one.size > 2 for one in discovery.attributes.values())
-    ):
+    if described is None or len(described.columns) < len(domain.attributes):
+        return
+    if any(one.labels or one.attribute.edges for one in described.columns):
         return
     failed = LearningFailed(
         f"nothing was found of the {len(described.columns)} columns of any type: a label needs about "

@@ -260,7 +260,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         Overspent with nothing read or charged.
         """
         self.check_process()
-        terms, source = self._terms.with_one_draw(), self._source
+        terms, source = self._terms.with_one_draw(), repeated(self._source, 1)
         check_rows(source, "rounds of subsamples")
         assert not isinstance(source, ReducingSource)
         self._check_rounds(clip)

@@ -201,8 +201,8 @@ def check_related(source: AnySource, terms: Terms) -> None:
 
 
 def repeated(source: Any, draws: int) -> Any:
-    """The source of which tables are counted: of two related tables with so many records for each root."""
-    return source if draws == 1 else source.repeated(draws)
+    """The source of which tables are counted: of two related tables with just so many records for each root."""
+    return source.repeated(draws) if isinstance(source, RelatedSource) else source
 
 
 def read_here(source: Source, reading: Reading, progress: Progress) -> Persons:

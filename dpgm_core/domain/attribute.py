@@ -510,7 +510,7 @@ def _plain_table(one: Attribute) -> dict[str, Any]:
     own = one.unknown == one.null == len(labels) - 1 and labels[-1] == MISSING  # what needs no setting
     if isinstance(private, PrivateLabels):
         if private.any_type:
-            plain |= {"private": True, "keep": private.keep}
+            plain |= {"private": True, "keep": private.keep, "share": str(private.share)}
         else:
             plain["labels"] = {"private": True, "keep": private.keep, "share": str(private.share)}
         own = True

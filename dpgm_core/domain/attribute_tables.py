@@ -43,9 +43,10 @@ MATCHING = ("case", "blanks", "numbers", "thousands", "decimal")
 #: What says which labels there are.
 FORM = ("labels", "bins", "size", "min", "max", "cap", "coded")
 #: What a table may hold.
-KEYS = (*FORM, *VALUES, *MATCHING, "null_values", "unknown", "missing", "null", ABSENT, "todo", "private", "keep")
+KEYS = (*FORM, *VALUES, *MATCHING, "null_values", "unknown", "missing", "null", ABSENT, "todo")
+KEYS += ("private", "keep", "share")
 #: What a table of a column of any type may hold.
-_OF_ANY_TYPE = ("private", "keep", "case", "blanks", "null_values", "missing", "null")
+_OF_ANY_TYPE = ("private", "keep", "share", "case", "blanks", "null_values", "missing", "null")
 
 _SINGLE = 200  # whole numbers and days get a bin each up to here, if nobody says how many
 _BINS = 32
@@ -61,7 +62,7 @@ def attribute_fields(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
     ('x', 'y', 'missing')
     """
     where = f"attribute {name!r}"
-    if isinstance(plain, Mapping) and ("private" in plain or "keep" in plain):
+    if isinstance(plain, Mapping) and not {"private", "keep", "share"}.isdisjoint(plain):
         return _any_type(where, plain)
     _check(where, plain)
     values = _named(where, lambda: Values(**_values(plain)))
@@ -256,7 +257,8 @@ def _any_type(where: str, plain: Mapping[str, Any]) -> dict[str, Any]:
             )
     if plain.get("private") is not True:
         raise DomainError(f"{where}: a column of which nothing is known has private = true, as a word of its own")
-    private = _named(where, lambda: PrivateLabels(keep=plain.get("keep", _KEEP), any_type=True))
+    share = _named(where, lambda: exact_share(plain.get("share", "1/20")))
+    private = _named(where, lambda: PrivateLabels(keep=plain.get("keep", _KEEP), share=share, any_type=True))
     rules = {"blanks": "strip"} | {key: plain[key] for key in MATCHING if key in plain}
     fields: dict[str, Any] = {"matching": _named(where, lambda: Matching(**rules))}
     fields["null_values"] = tuple(_texts(where, "null_values", plain.get("null_values", _NULL_VALUES)))

@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 
 from dpgm_core._util.files import bounded_bytes
 from dpgm_core.domain.attribute import Attribute, first_repeated
-from dpgm_core.domain.bins import PrivateBins
+from dpgm_core.domain.bins import PrivateBins, PrivateLabels
 from dpgm_core.domain.values import parse_number
 from dpgm_core.errors import DomainError, did_you_mean
 
@@ -226,6 +226,11 @@ def _check_label(name: str, label: str, attribute: Attribute) -> None:
         raise DomainError(
             f"constraint {name!r} names {label!r}, a bin of {attribute.name}, whose bins are found privately; state "
             'an order between columns, order = "<=", or give public bins'
+        )
+    if isinstance(attribute.private, PrivateLabels) and attribute.private.any_type:
+        raise DomainError(
+            f"constraint {name!r} names {label!r} of {attribute.name}, a column of any type, whose labels or bins are "
+            "found from the records; describe the column, or leave the constraint out"
         )
     if attribute.private is None and label not in attribute.labels:
         raise DomainError(

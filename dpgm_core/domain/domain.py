@@ -101,11 +101,13 @@ class Domain:
         new = {one.name: replacements.get(one.name, one) for one in self.attributes}
         # Only labels that were searched for can be missing: of others a constraint names none that are not there.
         opened = {name for name in replacements if name in self and self[name].private is not None}
-        constraints = (
+        constraints = [
             one if opened.isdisjoint(one.columns) else one.over([new[column] for column in one.columns])
             for one in self.constraints
-        )
-        return Domain(new.values(), constraints)
+        ]
+        # One that says nothing of the labels that were found, or cannot be said of them, is left out.
+        stated = [one for one in constraints if opened.isdisjoint(one.columns) or _holds(one, new)]
+        return Domain(new.values(), stated)
 
     @property
     def scopes(self) -> tuple[tuple[str, ...], ...]:
@@ -302,6 +304,15 @@ class Domain:
         """
         path = Path(path)
         return cls.from_dict(plain_file(path), folder=path.parent)
+
+
+def _holds(constraint: Constraint, attributes: Mapping[str, Attribute]) -> bool:
+    """Whether a constraint can be said of these attributes, as a file says it."""
+    try:
+        read_constraints({constraint.name: constraint.to_dict()}, attributes)
+    except DomainError:
+        return False
+    return True
 
 
 def _resolved(attributes: Mapping[str, Attribute], constraints: Sequence[Constraint]) -> Resolved | None:

@@ -399,7 +399,7 @@ def read_header(path: Path, *, is_names: bool = False) -> Header:
     text = text.removesuffix("\n").removesuffix("\r")
     if not text.strip():
         raise DataError(f"{path} is empty; its first line must name the columns")
-    if "\0" in text or "\r" in text:
+    if "\0" in text or "\r" in text or text.count('"') % 2:
         raise DataError(f"{path}: the first line does not name columns; is this CSV with lines ending in LF?")
     bare = re.sub(r'"[^"]*"', "", text)
     delimiter = max(_DELIMITERS, key=bare.count)  # the first of equals

@@ -43,11 +43,11 @@ __all__ = ["ColumnsNoise", "ColumnsPlan", "plan_columns"]
 #
 # Let D and D' be neighbours, and call a label own to D if D has it and D' has it not. Nobody whom both have has such a
 # label, so only the person in D who is not in D' has it: its count is 1, and D has at most r k of them. Let M* publish
-# as M does, but nothing of own labels. All noise is independent, so that M(D), given that no own label of D is
-# published, has the distribution of M*(D). With delta_2 = r k q at least the probability that one is, for every event
-# A:
-#   (1) P(M(D) in A) <= P(M*(D) in A) + delta_2, and (2) P(M*(D) in A) <= P(M(D) in A) + delta_2,
-# as P(M(D) in A) >= (1 - delta_2) P(M*(D) in A). Both also hold for D'. M* adds noise to the counts of the shapes and,
+# as M does, with the same noise, but nothing of own labels: they differ only where an own label is published, with a
+# probability of at most delta_2 = r k q whatever the shapes say, which `ColumnsPlan.noise` ensures for each k. So for
+# every event A:
+#   (1) P(M(D) in A) <= P(M*(D) in A) + delta_2, and (2) P(M*(D) in A) <= P(M(D) in A) + delta_2.
+# Both also hold for D'. M* adds noise to the counts of the shapes and,
 # of the columns that these leave open, to those of the labels that D and D' both have. These are the same cells for D
 # and D', their counts differ by at most one in as many as the documentation says, and what is published is a function
 # of the noisy counts; the second step has the same mu whatever the first one says. So M* is mu-GDP, as adaptive
@@ -66,8 +66,8 @@ _ROOT = Fraction("2.50662827463")
 _MAX_EPSILON = 64
 _MAX_THRESHOLD = 2**52
 _MAX_CELLS = 2**20
-#: Of the run's epsilon and delta, for all columns of any type together. Tables need little of a delta.
-_EPSILON_SHARE, _DELTA_SHARE = Fraction(1, 20), Fraction(1, 2)
+#: Of the run's delta, for all columns of any type together. Tables need little of a delta.
+_DELTA_SHARE = Fraction(1, 2)
 #: Of the delta, for noise on counts; the rest is for labels of one person.
 _OF_NOISE = Fraction(9, 10)
 #: Of mu^2, for shapes, which are few; the rest is for labels.
@@ -260,12 +260,12 @@ class ColumnsPlan:
         )
 
 
-def plan_columns(columns: tuple[str, ...], budget: Budget, terms: Terms) -> ColumnsPlan:
-    """Return the plan for the columns of any type of a run with this budget.
+def plan_columns(columns: tuple[str, ...], budget: Budget, terms: Terms, share: Fraction) -> ColumnsPlan:
+    """Return the plan for the columns of any type of a run with this budget; share: of its epsilon.
 
     Raises BudgetError where so few records are declared that nothing would be found.
     """
-    own = Budget.approx(budget.epsilon * _EPSILON_SHARE, budget.delta * _DELTA_SHARE)
+    own = Budget.approx(budget.epsilon * share, budget.delta * _DELTA_SHARE)
     plan = ColumnsPlan(columns=columns, budget=own, labels=terms.rows_per_person, neighbours=terms.neighbours)
     records, needed = terms.declared_total, plan.noise(len(columns)).threshold
     if records is not None and needed > records / 2:

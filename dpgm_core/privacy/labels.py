@@ -335,9 +335,10 @@ def plan_labels(domain: Domain, budget: Budget, terms: Terms) -> tuple[OpenPlan,
     listed = [one for one in columns if not _declared(one).any_type]
     for one in listed:
         _check(one)
-    described = (plan_columns(any_type, budget, terms),) if any_type else ()
-    # Half of the delta is for columns of any type, which is more than their share of epsilon.
-    taken = [one.budget.delta / budget.delta for one in described]
+    largest = max((_declared(one).share for one in columns if _declared(one).any_type), default=Fraction(0))
+    described = (plan_columns(any_type, budget, terms, largest),) if any_type else ()
+    # Half of the delta is for columns of any type, or they have a larger share of epsilon.
+    taken = [max(one.budget.delta / budget.delta, largest) for one in described]
     _check_shares(names, [*(_declared(one).share for one in listed), *taken])
     return (*(_plan(one, budget, terms) for one in listed), *described)
 

@@ -273,7 +273,7 @@ def load_discovery(path: str | Path) -> Discovery:
         raise ModelFileError(f"cannot read {path}: {error.strerror or type(error).__name__}") from None
     except ModelFileError:
         raise
-    except (DpgmError, ValueError, TypeError, KeyError, RecursionError) as error:
+    except (DpgmError, ValueError, TypeError, KeyError, RecursionError, ArithmeticError) as error:
         reason = str(error) if isinstance(error, DpgmError) else type(error).__name__
         raise ModelFileError(f"{path} is damaged: {reason}") from None
     return discovery

@@ -488,6 +488,14 @@ def test_a_run_that_finds_nothing_keeps_the_rest_of_its_budget(tmp_path):
                  save_release=tmp_path / "a.release.dpgm")  # fmt: skip
     assert RARE not in str(caught.value) and caught.value.discovery.described.columns
     assert [one.cost for one in book.history()] == [Budget.approx("0.1", "5e-6")]
+    again = {"neighbours": "add-remove", "ledger": book, "mechanism": "gaussian"}
+    with pytest.raises(LearningFailed, match="nothing was found"):
+        dpgm.fit(table, structure, Budget.approx(2, "1e-5"), labels_from=tmp_path / "a.labels.json", **again)
+    # Beside a column that is described the run goes on.
+    described = Domain.from_dict({"attributes": {"job": {"private": True}, "id": {"labels": ["p1", "p2"]}}})
+    some = dpgm.fit(table, Structure(described, [("job", "id")]), Budget.approx(2, "1e-5"), neighbours="add-remove",
+                    mechanism="gaussian", randomness=SeededRandomness(1))  # fmt: skip
+    assert some.model.domain["job"].labels == ("other", "missing")
 
 
 @pytest.fixture(scope="module")

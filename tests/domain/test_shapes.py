@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgm_core import Attribute, DomainError
+from dpgm_core import Attribute, Domain, DomainError
 from dpgm_core.domain.shapes import SHAPES, has_labels, shape_of, table_of
 
 OPEN = Attribute.from_dict("x", {"private": True})
@@ -145,3 +145,28 @@ def test_a_long_span_of_dates_has_as_many_bins_as_may_be():
     days = [date(1920, 1, 1) + timedelta(days=1826 * number) for number in range(20)]
     found = OPEN.with_released({shape_of(str(day).encode()): 100 for day in days}, {}, 10.0)
     assert found.values.kind == "date" and len(found.edges) == 33
+
+
+def test_constraints_of_columns_of_any_type_name_no_labels():
+    """What labels there will be is not known; an order of two numbers waits for what is found."""
+    columns = {"a": {"private": True}, "b": {"private": True}, "c": {"labels": ["x", "y"]}}
+    rule = {"columns": ["a", "c"], "impossible": [["1", "x"]]}
+    with pytest.raises(DomainError, match="a column of any type"):
+        Domain.from_dict({"attributes": columns, "constraints": {"r": rule}})
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"columns": ["a", "c"], "impossible": [["2000", "x"]]},
+        {"columns": ["c", "a"], "map": [["x", "1000"], ["y", "2000"]]},
+        {"columns": ["a", "c"], "possible": [["1000", "x"], ["2000", "y"]]},
+    ],
+)
+@pytest.mark.parametrize("labels", [(), ("1000",), ("1000", "2000"), ("z",)])
+def test_a_domain_with_labels_that_were_found_reads_back(rule, labels):
+    """Also where none of the labels that a constraint names was found: then it says nothing and goes."""
+    open_one = {"labels": {"private": True, "keep": 4}}
+    domain = Domain.from_dict({"attributes": {"a": open_one, "c": {"labels": ["x", "y"]}}, "constraints": {"r": rule}})
+    found = domain.with_attributes({"a": domain["a"].with_labels(labels)})
+    assert Domain.from_dict(found.to_dict()) == found

@@ -284,3 +284,15 @@ def test_private_bins_of_root_columns(tmp_path):
     model = dpgm.load_model(path)
     assert model.domain["pay"].private is None
     assert model.releases[0].terms.related == stated
+
+
+@pytest.mark.parametrize("draws", [1, 2])
+def test_a_source_of_several_draws_has_those_of_the_terms(draws):
+    """Records that stand there four times: counts are those of the roots, to 12 standard deviations of the noise."""
+    stated = evolve(small(3, order="line"), draws=draws)
+    terms = Terms(neighbours="add-remove", unit=UNIT, related=stated)
+    release = dpgm.release(
+        source(stated).repeated(4), structure(stated), Budget.pure(100), "laplace", terms=terms,
+        randomness=dpgm.SeededRandomness(1),
+    )  # fmt: skip
+    assert abs(release.total - 200) < 5

@@ -125,6 +125,8 @@ def test_a_run_plans_a_twentieth_of_epsilon_and_half_of_delta_for_all():
     assert listed.column == "b" and together.columns == ("a", "c")
     assert together.budget == Budget.approx("0.1", "5e-7")
     assert "types, ranges and labels of 2 columns are found first" in together.note()
+    more = Domain.from_dict({"attributes": {**tables, "c": {"private": True, "share": "1/5"}}})
+    assert plan_labels(more, budget, terms)[1].budget == Budget.approx("0.4", "5e-7")
     many = Domain.from_dict({"attributes": {**tables, "b": {"labels": {"private": True, "keep": 4, "share": 0.5}}}})
     with pytest.raises(BudgetError, match="which leaves nothing"):
         plan_labels(many, budget, terms)
@@ -142,7 +144,7 @@ def test_too_little_is_refused_before_anything_is_read():
     """Where so few records are declared that no label could be found, and where noise could not be drawn."""
     terms = Terms(neighbours="replace-one", total=300)
     with pytest.raises(BudgetError, match="300 records are declared; give a larger epsilon or fewer columns"):
-        plan_columns(tuple("abcdefgh"), Budget.approx(1, "1e-6"), terms)
+        plan_columns(tuple("abcdefgh"), Budget.approx(1, "1e-6"), terms, Fraction(1, 20))
     for budget in (Budget.pure(1), Budget.approx("1e-14", "1e-14")):
         with pytest.raises(BudgetError):
             plan(budget=budget)

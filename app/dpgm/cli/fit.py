@@ -119,13 +119,16 @@ def fit(
     If an earlier run of this name was killed, or failed after its charge, and its release was saved, nothing is charged
     and the message says how to continue.
     """
-    from dpgm.cli.sample import draw_like
+    from dpgm.cli.records import check_output
+    from dpgm.cli.sample import draw_like, synthetic_file
     from dpgm.related import data_files
     from dpgm.spec import load_spec
 
     spec, started = start.spec_of(spec)
     run = load_spec(spec, settings, validated)
     check_has_records(run)
+    if started:
+        check_output(synthetic_file(spec, run.name))
     with reserved(run, again=again) as (saved, path), open_ledger(run) as ledger, progress_shown() as progress:
         print_remarks(run)
         with explain_saved_releases():
@@ -142,7 +145,10 @@ def fit(
     unexpected = unexpected_number(run, done.releases)
     files = {} if found is None else {"domain": found}
     if started:
-        files["synthetic"] = draw_like(done.model, max(1, round(records_of(done))), spec, run.name)
+        try:
+            files["synthetic"] = draw_like(done.model, max(1, round(records_of(done))), spec, run.name)
+        except DpgmError as error:  # the model is there
+            print_err(f"dpgm: no synthetic records: {error}")
     if as_json:
         facts = summary(done, path, saved_files(done.releases), left, (*run.remarks, *unexpected))
         print_json({**facts, **{what: str(file) for what, file in files.items()}})

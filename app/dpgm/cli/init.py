@@ -105,6 +105,7 @@ class RowsAndColumns:
     drop: tuple[str, ...]
     private: bool
     ask: bool
+    share: str | None = None
 
     def __attrs_post_init__(self) -> None:
         if (self.person is None) != (self.rows_per_person is None):
@@ -130,13 +131,19 @@ class RowsAndColumns:
                 what = "--person" if name == self.person else "--drop"
                 raise OptionError(f"{what}: there is no column {name!r:.60}{did_you_mean(name, known)}")
         tables = {
-            name: {"private": True} if self.private and "todo" in table else table
+            name: self._open_table() if self.private and "todo" in table else table
             for name, table in metadata.tables.items()
             if name not in names
         }
         if not tables:
             raise OptionError("no column is left to model; leave one out of --drop")
         return evolve(metadata, tables=tables)
+
+    def _open_table(self) -> dict[str, object]:
+        """Return the table of a column of any type. Raises DomainError for a share that is none."""
+        from dpgm_core.domain.bins import exact_share
+
+        return {"private": True} if self.share is None else {"private": True, "share": str(exact_share(self.share))}
 
 
 _ANSWERS = """\
@@ -178,7 +185,9 @@ def _ask(metadata: Metadata, rows: RowsAndColumns) -> tuple[Metadata, RowsAndCol
                     print_err(f"dpgm: {error}")
                     continue
             break
-    return evolve(metadata, tables=tables), RowsAndColumns(person, many, tuple(drop), rows.private, rows.ask)
+    return evolve(metadata, tables=tables), RowsAndColumns(
+        person, many, tuple(drop), rows.private, rows.ask, rows.share
+    )
 
 
 def _table_of_answer(name: str, answer: str) -> dict[str, object]:
@@ -224,6 +233,7 @@ def rows_and_columns_options(function: Callable[..., None]) -> Callable[..., Non
             help="Find types, ranges and labels that nothing describes from the records, for a part of the budget.",
         ),
         click.option("--ask", is_flag=True, help="Ask for what nothing describes, line by line."),
+        click.option("--share", help="Of epsilon, for what is found from the records.  [default: 1/20]"),
     ]
 
     @wraps(function)
@@ -234,10 +244,11 @@ def rows_and_columns_options(function: Callable[..., None]) -> Callable[..., Non
         drop: tuple[str, ...],
         private: bool,
         ask: bool,
+        share: str | None,
         **more: object,
     ) -> None:
         left_out = tuple(name for names in drop for name in names.split(",") if name)
-        function(*arguments, rows=RowsAndColumns(person, rows_per_person, left_out, private, ask), **more)
+        function(*arguments, rows=RowsAndColumns(person, rows_per_person, left_out, private, ask, share), **more)
 
     decorated: Callable[..., None] = collected
     for option in reversed(options):
@@ -344,6 +355,7 @@ def init(
 
 def start_run(data: Path, output: Path | None, rows: RowsAndColumns, amounts: dict[str, str]) -> Path:
     """Write domain.toml and spec.toml of a file of records of which nothing else is known, and return the spec."""
+    from dpgm_core._util.toml import toml_value
     from dpgm_core.domain.domain_files import read_metadata
 
     folder = Path(_stem(data)) if output is None else output
@@ -356,7 +368,11 @@ def start_run(data: Path, output: Path | None, rows: RowsAndColumns, amounts: di
         metadata, rows = _ask(metadata, rows)
     metadata = rows.apply(metadata, columns)
     parts = {"data": _data_line(data, folder, False), "domain": _DOMAIN, "whose": rows.whose(), "selector": "auto"}
-    texts = {"domain.toml": metadata.to_toml(), "spec.toml": _spec(None, parts, data, amounts, "add-remove")}
+    spec_text = _spec(None, parts, data, amounts, "add-remove")
+    if len(metadata.tables) == 1:  # no pairs to choose from
+        alone = f'{{ cliques = {toml_value([list(metadata.tables)])} }}\nmechanism = "gaussian"'
+        spec_text = spec_text.replace('{ selector = "auto" }', alone).replace("[workload]\n", "")
+    texts = {"domain.toml": metadata.to_toml(), "spec.toml": spec_text}
     _write(folder, texts, False, [data])
     print_err(f"dpgm: {spec} and domain.toml beside it say what is run")
     return spec

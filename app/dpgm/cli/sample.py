@@ -190,9 +190,14 @@ def sample(
         print_out(f"{count} synthetic records: {file}")
 
 
+def synthetic_file(spec: Path, name: str) -> Path:
+    """Return the file of synthetic records beside a spec."""
+    return spec.with_name(f"{name}.synthetic.csv")
+
+
 def draw_like(model: Model, count: int, spec: Path, name: str) -> Path:
     """Draw records into a CSV file beside the spec of the model's data, in the dialect of these."""
-    output = spec.with_name(f"{name}.synthetic.csv")
+    output = synthetic_file(spec, name)
     check_output(output)
     dialect = PLAIN
     with suppress(OptionError):  # of data that are no CSV file

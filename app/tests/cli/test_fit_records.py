@@ -125,3 +125,25 @@ def test_init_asks_for_what_nothing_describes(records, dpgm_command, monkeypatch
     assert 'labels = ["surgery", "eye"]' in domain and "[attributes.cost]\nprivate = true" in domain
     assert "[attributes.admitted]\ntodo = " in domain
     assert 'person = "id"\nrows_per_person = 2' in (records.parent / "run" / "spec.toml").read_text()
+
+
+def test_a_file_in_the_way_is_looked_for_before_the_charge(records, dpgm_command):
+    """And a found domain never replaces a file of that name."""
+    (records.parent / "run").mkdir()
+    (records.parent / "run" / "stays.synthetic.csv").write_text("mine\n")
+    code, _, err = dpgm_command("fit", records, *SAID, "--drop", "note", "-o", "run")
+    assert code and "stays.synthetic.csv" in err and not (records.parent / "run" / "stays.ledger").exists()
+    (records.parent / "run" / "stays.synthetic.csv").unlink()
+    (records.parent / "run" / "stays.domain.toml").write_text("# mine\n")
+    code, out, err = dpgm_command("fit", "run/spec.toml")
+    assert code == 0 and "domain: run/stays.domain-2.toml" in out, err
+    assert (records.parent / "run" / "stays.domain.toml").read_text() == "# mine\n"
+
+
+def test_one_column_and_a_larger_share(records, dpgm_command):
+    """There are no pairs to choose from; a fifth of epsilon goes to the search."""
+    words = (*SAID, "--drop", "note,cost,age,admitted", "--share", "1/5")
+    code, out, err = dpgm_command("fit", records, *words)
+    assert code == 0 and "labels of 1 column for (epsilon, delta) = (6, 5e-06)" in out, err
+    code, _, err = dpgm_command("fit", records, *SAID, "--share", "2", "-o", "other")
+    assert code and "share must be above 0 and below 1" in err
