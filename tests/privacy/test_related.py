@@ -63,7 +63,7 @@ def by_source(most):
     return stated, roots, found
 
 
-@pytest.mark.parametrize("most", [1, 2, 3, 4])
+@pytest.mark.parametrize("most", [1, 2, 3, pytest.param(4, marks=pytest.mark.landing)])
 def test_a_key_moves_all_tables_as_one_record(most):
     """Of all roots of a small world with up to r + 1 children, and all j: the largest L1, squared L2 and Linf of a set
     of tables are those that `Terms` states, which are those of one record times the draws, for both relations."""

@@ -8,7 +8,7 @@ true one (tails are cut, losses are rounded down), so a claim that is found too 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 import numpy as np
@@ -198,11 +198,16 @@ def worst_hockey_stick(
     noise: Noise, sensitivity: Sensitivity, epsilon: float, *, exact: bool = True
 ) -> tuple[float, tuple[int, ...]]:
     """The largest delta(epsilon) over all admissible shifts, and the shift."""
+    return worst_hockey_sticks(noise, sensitivity, [epsilon], exact=exact)[0]
+
+
+def worst_hockey_sticks(
+    noise: Noise, sensitivity: Sensitivity, epsilons: Sequence[float], *, exact: bool = True
+) -> list[tuple[float, tuple[int, ...]]]:
+    """The same at several epsilons, which share the laws of shifts."""
     laws = _laws(noise, exact=exact)
-    best: tuple[float, tuple[int, ...]] = (0.0, ())
-    for shift in _maximal(sensitivity):
-        best = max(best, (_delta(laws, shift, epsilon), shift))
-    return best
+    shifts = list(_maximal(sensitivity))
+    return [max([(0.0, ()), *((_delta(laws, shift, one), shift) for shift in shifts)]) for one in epsilons]
 
 
 def _laws(noise: Noise, *, exact: bool) -> Callable[[tuple[int, ...]], tuple[FloatArray, FloatArray]]:

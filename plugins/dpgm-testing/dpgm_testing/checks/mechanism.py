@@ -16,7 +16,7 @@ from dpgm_core.privacy.mechanism import Noise, check_claims
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_testing.check import Checklist, require, require_refusal
 from dpgm_testing.checks import draws
-from dpgm_testing.privacy_loss import grid, log_masses, worst_hockey_stick, worst_loss, worst_renyi
+from dpgm_testing.privacy_loss import grid, log_masses, worst_hockey_stick, worst_hockey_sticks, worst_loss, worst_renyi
 from dpgm_testing.subjects import BUDGETS, ONE, SENSITIVITIES, MechanismSubject
 
 __all__ = ["CHECKS"]
@@ -125,8 +125,8 @@ def gaussian_curve_within_mu(subject: MechanismSubject) -> None:
     for what, sensitivity, _, noise in subject.noises("gdp"):
         exact = subject.exact(noise)
         mu = math.sqrt(noise.cost.mu_squared)
-        for epsilon in _EPSILONS:
-            delta, shift = worst_hockey_stick(noise, sensitivity, epsilon, exact=exact)
+        worst = worst_hockey_sticks(noise, sensitivity, _EPSILONS, exact=exact)
+        for epsilon, (delta, shift) in zip(_EPSILONS, worst, strict=True):
             claimed = float(normal_delta(mu, np.array(epsilon)))
             require(
                 delta <= claimed * (1 + (1e-6 if exact else 1e-3)) + 1e-13,
