@@ -399,10 +399,12 @@ def read_header(path: Path, *, is_names: bool = False) -> Header:
     text = text.removesuffix("\n").removesuffix("\r")
     if not text.strip():
         raise DataError(f"{path} is empty; its first line must name the columns")
-    if "\0" in text or "\r" in text or text.count('"') % 2:
+    if "\0" in text or "\r" in text:
         raise DataError(f"{path}: the first line does not name columns; is this CSV with lines ending in LF?")
     bare = re.sub(r'"[^"]*"', "", text)
     delimiter = max(_DELIMITERS, key=bare.count)  # the first of equals
+    if re.search(rf'(?:^|{re.escape(delimiter)}) *"', bare):
+        raise DataError(f"{path}: a quoted name does not end in the first line; put all names into one line")
     try:
         names = tuple(name.strip() for name in next(csv.reader([text], delimiter=delimiter, skipinitialspace=True)))
     except csv.Error:  # a field too long

@@ -56,9 +56,10 @@ class _Start:
         """Return the spec, which is written if the path is a file of records, and whether it was."""
         from dpgm_core.domain.domain_files import is_data
 
-        told = self.epsilon or self.delta or self.output or self.one_row_each or self.rows.person or self.rows.drop
+        own = (self.epsilon, self.delta, self.output, self.one_row_each)
+        rows = (self.rows.person, self.rows.drop, self.rows.private, self.rows.ask, self.rows.share)
         if not is_data(path):
-            if told or self.rows.private:
+            if any((*own, *rows)):
                 raise OptionError(
                     "these options describe a file of records, such as a.csv; a spec says itself whose its rows are "
                     "and what may be spent"

@@ -131,7 +131,7 @@ class RowsAndColumns:
                 what = "--person" if name == self.person else "--drop"
                 raise OptionError(f"{what}: there is no column {name!r:.60}{did_you_mean(name, known)}")
         tables = {
-            name: self._open_table() if self.private and "todo" in table else table
+            name: self.open_table() if self.private and "todo" in table else table
             for name, table in metadata.tables.items()
             if name not in names
         }
@@ -139,7 +139,7 @@ class RowsAndColumns:
             raise OptionError("no column is left to model; leave one out of --drop")
         return evolve(metadata, tables=tables)
 
-    def _open_table(self) -> dict[str, object]:
+    def open_table(self) -> dict[str, object]:
         """Return the table of a column of any type. Raises DomainError for a share that is none."""
         from dpgm_core.domain.bins import exact_share
 
@@ -175,12 +175,12 @@ def _ask(metadata: Metadata, rows: RowsAndColumns) -> tuple[Metadata, RowsAndCol
         print_err(_ANSWERS)
     for name in todo:
         while True:
-            answer = click.prompt(printable(name), default="private", err=True)
+            answer = click.prompt(printable(name), default="private", err=True).strip()
             if answer == "drop":
                 drop.append(name)
             elif answer != "later":
                 try:
-                    tables[name] = _table_of_answer(name, answer)
+                    tables[name] = rows.open_table() if answer == "private" else _table_of_answer(name, answer)
                 except DomainError as error:
                     print_err(f"dpgm: {error}")
                     continue
@@ -195,11 +195,9 @@ def _table_of_answer(name: str, answer: str) -> dict[str, object]:
     from dpgm_core.domain.attribute_tables import attribute_fields
     from dpgm_core.errors import DomainError
 
-    word, _, rest = answer.strip().partition(" ")
+    word, _, rest = answer.partition(" ")
     table: dict[str, object]
-    if word == "private" and not rest:
-        table = {"private": True}
-    elif word == "labels" and rest:
+    if word == "labels" and rest:
         table = {"labels": [label.strip() for label in rest.split(",")]}
     elif word in ("integer", "number", "date", "datetime", "time") and len(rest.split()) == 2:
         ends = [_number(end) for end in rest.split()] if word in ("integer", "number") else rest.split()
@@ -319,7 +317,7 @@ def init(
         check_shared("--data", data)
     if len(sources) > 1:
         more = {"--data": data is not None, "--codebook": bool(codebooks), "--person": rows.person is not None}
-        more |= {"--drop": bool(rows.drop), "--private": rows.private}
+        more |= {"--drop": bool(rows.drop), "--private": rows.private, "--ask": rows.ask, "--share": bool(rows.share)}
         options = (schema_is_public, is_names, epsilon, delta, neighbours)
         _init_two([one for one in sources if isinstance(one, Path)], output, name, options, more, overwrite)
         return

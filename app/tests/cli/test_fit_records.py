@@ -95,8 +95,9 @@ def test_what_is_missing_is_said_before_anything_is_written(records, dpgm_comman
 def test_options_of_records_do_not_go_with_a_spec(records, dpgm_command):
     """A spec says them itself."""
     assert dpgm_command("init", records, "--private", "--epsilon", "3", "--delta", "1e-6", "-o", "run")[0] == 0
-    code, _, err = dpgm_command("fit", "run/spec.toml", "--epsilon", "2")
-    assert code and "a spec says itself whose its rows are" in err
+    for words in (["--epsilon", "2"], ["--share", "1/5"], ["--ask"], ["--one-row-each"]):
+        code, _, err = dpgm_command("fit", "run/spec.toml", *words)
+        assert code and "a spec says itself whose its rows are" in err
 
 
 def test_init_leaves_to_the_run_what_nothing_describes(records, dpgm_command):
@@ -147,3 +148,13 @@ def test_one_column_and_a_larger_share(records, dpgm_command):
     assert code == 0 and "labels of 1 column for (epsilon, delta) = (6, 5e-06)" in out, err
     code, _, err = dpgm_command("fit", records, *SAID, "--share", "2", "-o", "other")
     assert code and "share must be above 0 and below 1" in err
+
+
+def test_a_header_over_two_lines_is_refused_and_a_quote_that_is_a_letter_is_not(tmp_path, monkeypatch, dpgm_command):
+    """A quoted name that does not end would make columns that are none."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "two.csv").write_text('a,"b\nc",d\nx,u,s\n')
+    code, _, err = dpgm_command("fit", "two.csv", "--one-row-each", "--epsilon", "1", "--delta", "1e-6")
+    assert code and "a quoted name does not end in the first line" in err and not (tmp_path / "two").exists()
+    (tmp_path / "inch.csv").write_text('a,5" pipe\nx,u\n')
+    assert dpgm_command("init", "inch.csv", "-o", "inch")[0] == 0
