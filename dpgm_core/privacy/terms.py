@@ -65,13 +65,20 @@ def default_unit(person: str | None, related: Related | None = None) -> str:
     return "one record" if person is None else "one person"
 
 
-def public_domain(*, labels: Sequence[str] = (), bins: Sequence[str] = (), constraints: Sequence[str] = ()) -> str:
+def public_domain(
+    *,
+    columns: Sequence[str] = (),
+    labels: Sequence[str] = (),
+    bins: Sequence[str] = (),
+    constraints: Sequence[str] = (),
+) -> str:
     """Return what a guarantee assumes public of a domain.
 
-    labels, bins: the attributes whose labels or bins were found privately. constraints: their names.
+    columns, labels, bins: the attributes of which all, labels or bins were found privately. constraints: their names.
     """
     domain = f"the domain with its constraints {_named(constraints)}" if constraints else "the domain"
-    private_parts = [f"the {what} of {_named(names)}" for what, names in (("labels", labels), ("bins", bins)) if names]
+    parts = {"types, ranges and labels": columns, "labels": labels, "bins": bins}
+    private_parts = [f"the {what} of {_named(names)}" for what, names in parts.items() if names]
     if not private_parts:
         return domain
     return f"{domain} but for {' and '.join(private_parts)}, which were found privately within the stated budget"

@@ -437,12 +437,15 @@ def guarantee_of(releases: Sequence[NoisyTables], cost: Budget) -> str:
     related = releases[0].terms.related
     stated = [one.structure.domain.constraints for one in releases] if related is None else [related.stated]
     rules = [rule.name for constraints in stated for rule in constraints]
-    domain = public_domain(labels=[name for one in found_before for name in one.names], bins=bins, constraints=rules)
+    columns = [name for one in found_before for name in one.attributes]
+    labels = [name for one in found_before for name in one.names if name not in columns]
+    domain = public_domain(columns=columns, labels=labels, bins=bins, constraints=rules)
     text = f"Differential privacy with {cost} under {releases[0].terms.sentence(_origin(releases), domain)} "
     if cost.kind == "gdp":
         text += f"It implies {part_text(cost.to_approx('1e-6'), up=True)}. "
     for one in found_before:
-        text += f"Finding the labels of {', '.join(map(repr, one.names))} is {one.cost} of it. "
+        what = "the labels" if one.described is None else "what was found"
+        text += f"Finding {what} of {', '.join(map(repr, one.names))} is {one.cost} of it. "
     if len(releases) > 1:
         text += f"It holds for all {len(releases)} releases together. "
     text += "".join(conditions_of(releases))

@@ -447,6 +447,9 @@ def test_columns_of_any_type_are_found_in_one_charge(tmp_path):
     assert (first.cost, second.cost) == (Budget.approx("1.5", "5e-6"), Budget.approx("28.5", "5e-6"))
     assert first.note.startswith("types, ranges and labels of 'job', 'age'") and first.cost == found.cost
     assert done.model.cost == budget
+    assert "but for the types, ranges and labels of 'job', 'age', 'paid', 'since' and 'note', which were found" in (
+        done.model.guarantee()
+    )
     again = dpgm.load_release(tmp_path / "a.release.dpgm")
     assert again.discovery == found == load_discovery(tmp_path / "a.labels.json")
     assert Domain.from_dict(found.domain(declared).to_dict()) == domain
