@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from dpgm_core.errors import BudgetError
 
-__all__ = ["Amount", "amount", "decimal_text", "round_down", "sqrt_floor", "whole"]
+__all__ = ["Amount", "amount", "decimal_text", "exp_down", "exp_up", "round_down", "sqrt_floor", "whole"]
 
 Amount: TypeAlias = int | float | str | Decimal | Fraction
 
@@ -89,3 +89,20 @@ def sqrt_floor(value: Fraction) -> Fraction:
     # sqrt(top/bottom) = sqrt(top * bottom * 4^s) / (bottom * 2^s), floored on the integers; s makes 64 good bits
     shift = max(0, 128 - (top * bottom).bit_length()) // 2 + 2
     return Fraction(math.isqrt((top * bottom) << (2 * shift)), bottom << shift)
+
+
+_NEAREST = decimal.Context(prec=60)  # exp is correctly rounded to the nearest in any context
+_UP = decimal.Context(prec=60, rounding=decimal.ROUND_CEILING)
+_DOWN = decimal.Context(prec=60, rounding=decimal.ROUND_FLOOR)
+
+
+def exp_up(exponent: Fraction) -> Fraction:
+    """e^exponent or just above it."""
+    return Fraction(_UP.next_plus(_NEAREST.exp(_UP.divide(exponent.numerator, exponent.denominator))))
+
+
+def exp_down(exponent: Fraction) -> Fraction:
+    """e^exponent or just below it."""
+    return Fraction(
+        max(decimal.Decimal(0), _DOWN.next_minus(_NEAREST.exp(_DOWN.divide(exponent.numerator, exponent.denominator))))
+    )

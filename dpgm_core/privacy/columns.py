@@ -18,7 +18,6 @@ Kamath, Steinke (2020) and the labels of one person taken apart as in Bun, Nissi
 
 from __future__ import annotations
 
-import decimal
 import math
 from fractions import Fraction
 from statistics import NormalDist
@@ -26,7 +25,7 @@ from statistics import NormalDist
 from attrs import evolve, field, frozen
 
 from dpgm_core._util.arrays import IntArray
-from dpgm_core._util.exact_numbers import whole
+from dpgm_core._util.exact_numbers import exp_up, sqrt_floor, whole
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.domain.shapes import EDGE
 from dpgm_core.errors import BudgetError
@@ -47,20 +46,17 @@ __all__ = ["ColumnsNoise", "ColumnsPlan", "plan_columns"]
 # probability of at most delta_2 = r k q whatever the shapes say, which `ColumnsPlan.noise` ensures for each k. So for
 # every event A:
 #   (1) P(M(D) in A) <= P(M*(D) in A) + delta_2, and (2) P(M*(D) in A) <= P(M(D) in A) + delta_2.
-# Both also hold for D'. M* adds noise to the counts of the shapes and,
-# of the columns that these leave open, to those of the labels that D and D' both have. These are the same cells for D
-# and D', their counts differ by at most one in as many as the documentation says, and what is published is a function
-# of the noisy counts; the second step has the same mu whatever the first one says. So M* is mu-GDP, as adaptive
-# composition adds mu^2 (Dong, Roth, Su 2022, Theorem 3.2), and P(M*(D) in A) <= e^epsilon P(M*(D') in A) + delta_1.
-# Together: P(M(D) in A) <= delta_2 + delta_1 + e^epsilon (P(M(D') in A) + delta_2). QED
+# Both also hold for D'. M* adds noise to the counts of the shapes and, of the columns that these leave open, to those
+# of the labels that D and D' both have. These are the same cells for D and D', their counts differ by at most one in as
+# many as the documentation says, and what is published is a function of the noisy counts; the second step has the same
+# mu whatever the first one says. So M* is mu-GDP, as adaptive composition adds mu^2 (Dong, Roth, Su 2022, Theorem 3.2),
+# and P(M*(D) in A) <= e^epsilon P(M*(D') in A) + delta_1. Together: P(M(D) in A) <= delta_2 + delta_1 + e^epsilon
+# (P(M(D') in A) + delta_2). QED
 #
 # Rounding. q is bounded by exp(-x^2 / 2) / (x sqrt(2 pi)), x = (T - 2) / sigma, as P(Z >= m) <= P(N >= m - 1) for
 # whole m (Canonne, Kamath, Steinke, Proposition 25) and by Mills' ratio; exp is rounded up, x down where it divides.
 # delta_1 has the (1 + e^epsilon) `DRAWN_APART` of each count that drawn noise differs by.
 
-_UP = decimal.Context(prec=40, rounding=decimal.ROUND_CEILING)
-_DOWN = decimal.Context(prec=40, rounding=decimal.ROUND_FLOOR)
-_NEAREST = decimal.Context(prec=40)  # exp is correctly rounded to the nearest in any context
 #: Just below sqrt(2 pi).
 _ROOT = Fraction("2.50662827463")
 _MAX_EPSILON = 64
@@ -140,7 +136,7 @@ class ColumnsNoise:
         """q, rounded up: the probability that a label of one person only is published."""
         distance = Fraction(self.threshold - 2)
         square = distance * distance / self.variance
-        return min(Fraction(1), _exp_up(-square / 2) / (_ROOT * _root_down(square)))
+        return min(Fraction(1), exp_up(-square / 2) / (_ROOT * sqrt_floor(square)))
 
     @property
     def mu_squared(self) -> Fraction:
@@ -151,7 +147,7 @@ class ColumnsNoise:
 
     def delta(self, epsilon: Fraction) -> Fraction:
         """Return the delta of the release at an epsilon."""
-        twice = 1 + _exp_up(epsilon)
+        twice = 1 + exp_up(epsilon)
         drawn = (self._moved(self.columns) + self._moved(self.labelled)) * Fraction(DRAWN_APART)
         own = self.labels * self.labelled * self.published
         return min(Fraction(1), Fraction(gdp_delta(self.mu_squared, epsilon)) + twice * (drawn + own))
@@ -235,7 +231,7 @@ class ColumnsPlan:
             labels=self.labels,
             neighbours=self.neighbours,
         )
-        each = self.budget.delta * (1 - _OF_NOISE) / ((1 + _exp_up(epsilon)) * self.labels * max(1, labelled))
+        each = self.budget.delta * (1 - _OF_NOISE) / ((1 + exp_up(epsilon)) * self.labels * max(1, labelled))
         low, high = 2, 3
         while evolve(noise, threshold=high).published > each:
             low, high = high, 2 * high
@@ -278,13 +274,3 @@ def plan_columns(columns: tuple[str, ...], budget: Budget, terms: Terms, share: 
 
 def _too_little(budget: Budget) -> BudgetError:
     return BudgetError(f"{budget} is too little to find columns by; give a larger epsilon or delta, or fewer columns")
-
-
-def _exp_up(exponent: Fraction) -> Fraction:
-    """e^exponent or just above it."""
-    return Fraction(_UP.next_plus(_NEAREST.exp(_UP.divide(exponent.numerator, exponent.denominator))))
-
-
-def _root_down(square: Fraction) -> Fraction:
-    """The square root or just below it."""
-    return Fraction(_DOWN.next_minus(_DOWN.sqrt(_DOWN.divide(square.numerator, square.denominator))))

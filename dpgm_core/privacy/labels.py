@@ -18,7 +18,6 @@ private learning of multiple concepts, section 3.
 
 from __future__ import annotations
 
-import decimal
 import math
 from collections.abc import Iterable
 from fractions import Fraction
@@ -27,7 +26,7 @@ from typing import Any, TypeAlias
 from attrs import evolve, field, frozen
 
 from dpgm_core._util.arrays import IntArray
-from dpgm_core._util.exact_numbers import decimal_text, whole
+from dpgm_core._util.exact_numbers import decimal_text, exp_down, exp_up, whole
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.bins import PrivateLabels
@@ -70,9 +69,6 @@ _MAX_EPSILON = 64
 #: Thresholds stay far below where counts and noise are clamped.
 _MAX_THRESHOLD = 2**52
 _MAX_LABELS = 2**20
-_NEAREST = decimal.Context(prec=60)  # exp is correctly rounded to the nearest in any context
-_UP = decimal.Context(prec=60, rounding=decimal.ROUND_CEILING)
-_DOWN = decimal.Context(prec=60, rounding=decimal.ROUND_FLOOR)
 
 
 def _scale(instance: object, attribute: object, value: Any) -> None:
@@ -125,7 +121,7 @@ class ThresholdNoise:
     neighbours: Neighbours = field(converter=_relation)
 
     def __attrs_post_init__(self) -> None:
-        if not self.published < 1 - _power_up(-1 / self.scale) or self.labels * self.published >= 1:
+        if not self.published < 1 - exp_up(-1 / self.scale) or self.labels * self.published >= 1:
             raise BudgetError(
                 f"a threshold of {self.threshold} is too low for noise of scale {float(self.scale):.6g}: what one "
                 "person alone has would be published as a rule"
@@ -139,8 +135,8 @@ class ThresholdNoise:
     @property
     def published(self) -> Fraction:
         """q, rounded up: the probability that a label of one person only is published."""
-        tail = _power_up(-(self.threshold - 1) / self.scale)
-        return tail / (1 + _power_down(-1 / self.scale))
+        tail = exp_up(-(self.threshold - 1) / self.scale)
+        return tail / (1 + exp_down(-1 / self.scale))
 
     @property
     def cost(self) -> Budget:
@@ -226,18 +222,6 @@ def _too_little(budget: object) -> BudgetError:
     return BudgetError(
         f"{shown} is too little to find labels by: no number of persons would be enough; give a larger budget, share, "
         "or fewer rows per person"
-    )
-
-
-def _power_up(exponent: Fraction) -> Fraction:
-    """e^exponent or just above it."""
-    return Fraction(_UP.next_plus(_NEAREST.exp(_UP.divide(exponent.numerator, exponent.denominator))))
-
-
-def _power_down(exponent: Fraction) -> Fraction:
-    """e^exponent or just below it."""
-    return Fraction(
-        max(decimal.Decimal(0), _DOWN.next_minus(_NEAREST.exp(_DOWN.divide(exponent.numerator, exponent.denominator))))
     )
 
 
