@@ -107,8 +107,8 @@ class Mst(Options):
         while True:
             apart = [pair for pair in pairs if not joined.together(pair)]
             # In a forest each pair is a cluster of its own.
-            room = min(self.max_clique_cells, self.max_model_cells - growth.size.cells())
-            fitting_in = [pair for pair in apart if math.prod(sizes[name] for name in pair) <= room]
+            room = growth.size.room(self.limits())
+            fitting_in = [(one, two) for one, two in apart if room.allows(sizes[one] * sizes[two], 2)]
             if not fitting_in:
                 break
             choice = session.select(score_candidates(session, fitting_in, probabilities, total, noise), each)
@@ -126,7 +126,7 @@ class Mst(Options):
                 }
             )
         if apart:
-            notes += growth.left_out(pairs, self.limits())
+            notes += growth.left_out(pairs, self)
         power = 1 / 2 if whole.kind == "pure" else 2 / 3
         return Selection(
             structure=growth.structure,
