@@ -109,7 +109,7 @@ class MrfSelect:
         "'eb-map' takes; tables: cells; auto: contrasts where all attributes are binary",
     )
     max_fit_seconds: float = option(
-        0.1,
+        1.0,
         help="with an exact engine, pairs picked late with which a fit's inferences are predicted to take longer are "
         "left out",
         unit="CPU seconds",
@@ -117,7 +117,7 @@ class MrfSelect:
         replaces=("max_model_cells",),
     )
     max_fit_bytes: int = option(
-        2**24,
+        2**22,
         help="the same for the memory of their tables",
         unit="bytes",
         validator=whole,

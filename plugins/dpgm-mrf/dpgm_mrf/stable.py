@@ -101,14 +101,14 @@ class MrfStable:
         0.5, help="of epsilon and of delta, for the votes; the rest measures the edges", validator=inside
     )
     max_fit_seconds: float = option(
-        0.1,
+        1.0,
         help="edges with which a fit's exact inferences are predicted to take longer are left out",
         unit="CPU seconds",
         validator=positive,
         replaces=("max_model_cells",),
     )
     max_fit_bytes: int = option(
-        2**24,
+        2**22,
         help="the same for the memory of their tables",
         unit="bytes",
         validator=whole,

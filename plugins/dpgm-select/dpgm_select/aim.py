@@ -120,7 +120,7 @@ class Aim(Options):
             each = session.remaining if last else each
             to_choose, to_measure = share_of(each, _CHOICE), share_of(each, 1 - _CHOICE)
             used = 1 - ratio(session.remaining - each, budget)
-            limits = self.limits(used, least=growth.size.seconds())
+            limits = self.limits(used, least=growth.size)
             fitting_in = [clique for clique in candidates if growth.size.fits(clique, limits)]
             if not fitting_in and not last:
                 each = each * 2  # more of the budget used lets the model be larger

@@ -43,11 +43,18 @@ class Auto(Options):
     """
 
     max_fit_seconds: float = option(
-        0.2,
+        2.0,
         help="tables with which a fit's exact inferences are predicted to take longer are left out",
         unit="CPU seconds",
         validator=positive,
         replaces=("max_model_cells",),
+    )
+    max_fit_bytes: int = option(
+        2**23,
+        help="the same for the memory of their tables",
+        unit="bytes",
+        validator=whole,
+        replaces=("max_clique_cells",),
     )
     classes: bool = option(
         True,

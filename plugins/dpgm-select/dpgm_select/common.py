@@ -58,23 +58,28 @@ class Options:
         True, help="first merge codes whose noisy counts are below 2 standard deviations", validator=flag
     )
     max_fit_seconds: float = option(
-        0.1,
+        1.0,
         help="tables with which a fit's exact inferences are predicted to take longer are left out",
         unit="CPU seconds",
         validator=positive,
         replaces=("max_model_cells",),
     )
     max_fit_bytes: int = option(
-        2**24,
+        2**22,
         help="the same for the memory of their tables",
         unit="bytes",
         validator=whole,
         replaces=("max_clique_cells",),
     )
 
-    def limits(self, share: float = 1.0, *, least: float = 0.0) -> Limits:
-        """The limits at this share of the budget used. least: seconds that a fit takes already."""
-        return Limits(seconds=max(least, self.max_fit_seconds * min(share, 1.0)), memory=self.max_fit_bytes)
+    def limits(self, share: float = 1.0, *, least: ModelSize | None = None) -> Limits:
+        """The limits at this share of the budget used. least: a model that is within them whatever they are."""
+        seconds, memory = (0.0, 0) if least is None else (least.seconds(), least.memory())
+        share = min(share, 1.0)
+        return Limits(
+            seconds=max(seconds, self.max_fit_seconds * share),
+            memory=max(memory, math.floor(self.max_fit_bytes * share)),
+        )
 
     def check_room(self, workload: Workload) -> list[str]:
         """Refuse limits that no pair can meet; where only merged codes may meet them that is a note, and so is how many

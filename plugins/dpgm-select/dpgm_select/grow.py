@@ -53,6 +53,7 @@ from dpgm_core import (
     make,
     option,
     positive,
+    whole,
 )
 from dpgm_core.learning import Limits, ModelSize, share_of
 from dpgm_select.common import (
@@ -147,11 +148,18 @@ class Grow(Options):
     """
 
     max_fit_seconds: float = option(
-        0.2,
+        2.0,
         help="tables with which a fit's exact inferences are predicted to take longer are left out",
         unit="CPU seconds",
         validator=positive,
         replaces=("max_model_cells",),
+    )
+    max_fit_bytes: int = option(
+        2**23,
+        help="the same for the memory of their tables",
+        unit="bytes",
+        validator=whole,
+        replaces=("max_clique_cells",),
     )
     classes: bool = option(
         True,
@@ -536,7 +544,7 @@ class _Growing:
     def look_around(self) -> None:
         """Score all candidates with noise and take the best set of tables, a few times."""
         for look in range(1, _LOOKS + 1):
-            limits = self.options.limits((look / _LOOKS) ** _RAMP, least=self.growth.size.seconds())
+            limits = self.options.limits((look / _LOOKS) ** _RAMP, least=self.growth.size)
             candidates = [clique for clique in self._candidates(limits) if len(clique) <= _LOOK_ORDER]
             pairs: list[Clique] = [clique for clique in candidates if len(clique) == 2]
             if look == 1 and len(candidates) > _MANY * len(pairs) > 0:
@@ -628,7 +636,7 @@ class _Growing:
         """Pick tables by the exponential mechanism and measure them, as long as they teach more than their noise."""
         for number in range(_ROUNDS):
             part = self.left * _ROUND_PART * _ROUNDED
-            limits = self.options.limits(min(1.0, 1 - self.left + part), least=self.growth.size.seconds())
+            limits = self.options.limits(min(1.0, 1 - self.left + part), least=self.growth.size)
             candidates = self._candidates(limits)
             if not candidates:
                 return

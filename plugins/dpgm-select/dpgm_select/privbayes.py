@@ -195,7 +195,7 @@ class PrivBayes(Options):
                 if session.choices_left and not each <= session.choices_left[-1]:
                     each = session.choices_left[-1]  # fewer are made than were planned, of the sharpness that was
                 for child in children:
-                    limits = self.limits((len(trace) + 1) / count, least=growth.size.seconds())
+                    limits = self.limits((len(trace) + 1) / count, least=growth.size)
                     more = [family for family in families[child] if _grows(chosen[child], family, parents)]
                     room = [
                         family for family in more if _fits(growth.size, session.domain.shape(family), family, limits)
