@@ -73,7 +73,10 @@ class LabelledDomain:
 
 
 def budget_left(budget: Budget, columns: Sequence[OpenPlan]) -> Budget:
-    """Return what a budget leaves for tables."""
+    """Return what a budget leaves for tables: a mu, where columns of any type are in one account with them."""
+    any_type = _any_type(columns)
+    if any_type is not None:
+        return any_type.tables
     return budget - Budget.sum(one.budget for one in columns) if columns else budget
 
 
@@ -185,7 +188,7 @@ class LabelSearch:
         funds = Funds(Budget.sum(one.budget for one in columns), self.ledger)
         conditions = charge_conditions(evolve(terms, total="estimated"), unsafe=None, private=bool(random.private))
         listed = [one for one in columns if isinstance(one, LabelsPlan)]
-        any_type = next((one for one in columns if isinstance(one, ColumnsPlan)), None)
+        any_type = _any_type(columns)
         shaped = [] if any_type is None else [self.domain[name] for name in any_type.columns]
         attributes = [*(self.domain[one.column] for one in listed), *shaped]
         with funds.charge(funds.budget, conditions, note=_note(columns)) as receipt:
@@ -247,7 +250,12 @@ class LabelSearch:
                 f"add up, as it holds {ledger.budget}{without}; list the labels, or use a ledger of (epsilon, delta)"
             )
         ledger.check_terms(self.terms)
-        ledger.check(self.budget)
+        any_type = _any_type(columns)
+        if any_type is not None and ledger.terms.account == "gaussian":
+            ledger.check(Budget.sum(one.budget for one in columns))
+            ledger.check(any_type.tables)
+        else:
+            ledger.check(self.budget)
 
 
 def _size(domain: Domain) -> int:
@@ -286,6 +294,10 @@ def _check_not_nothing(discovery: Discovery, domain: Domain) -> None:
     )
     failed.discovery = discovery
     raise failed
+
+
+def _any_type(columns: Sequence[OpenPlan]) -> ColumnsPlan | None:
+    return next((one for one in columns if isinstance(one, ColumnsPlan)), None)
 
 
 def _is_namesake(discovery: Discovery, ledger: Ledger) -> bool:

@@ -114,7 +114,7 @@ def fit(
     """Fit a model as SPEC (a TOML file) says, and print its file, the budget spent and the budget left.
 
     SPEC may be a file of records, a.csv, with --epsilon, --delta and --person or --one-row-each: then types, ranges and
-    labels are found from the records, for a twentieth of epsilon; a spec, a domain with what was found, a model and
+    labels are found from the records, for a twentieth of the budget; a spec, a domain with what was found, a model and
     synthetic records are written to a folder of its name.
 
     If an earlier run of this name was killed, or failed after its charge, and its release was saved, nothing is charged
