@@ -89,8 +89,25 @@ def test_what_is_below_the_noise_does_not_count():
     assert table_of({**sure, "integer 2^6": 35}, {}, 8, 10.0)["bins"][-1] == 127
     assert table_of({**sure, "integer 2^9": 35}, {}, 8, 10.0)["bins"][-1] == 63
     assert table_of({**sure, "text": 40, "number.2 2^5": 45}, {}, 8, 10.0)["type"] == "integer"
-    assert table_of({**sure, "text": 500}, {"a": 450, "16": 90}, 8, 10.0) == {"labels": ["a", "16"]}
+    several = {"a": 110, "b": 110, "c": 110, "d": 110, "16": 90}
+    assert table_of({**sure, "text": 500}, several, 8, 10.0) == {"labels": ["a", "b", "c", "d", "16"]}
     assert table_of({}, {}, 8, 10.0) == {"labels": []}
+
+
+def test_few_texts_among_other_values_mark_what_is_missing():
+    """Up to three, where most are of one type; labels that cover the column stay labels."""
+    sure = {"integer 2^14": 400, "integer 2^15": 900, "text": 300}
+    table = table_of(sure, {"NA": 200, "x": 90, "20000": 60}, 8, 10.0)
+    assert table["type"] == "integer" and table["null_values"] == ["NA", "x"]
+    assert table_of({**sure, "text": 1400}, {"NA": 1390}, 8, 10.0) == {"labels": ["NA"]}  # most are texts
+    assert table_of(sure, {"NA": 100, "20000": 60}, 8, 10.0) == {"labels": ["NA", "20000"]}  # other texts are not known
+    assert table_of(sure, {"NA": 300, "20000": 400, "40000": 880}, 8, 10.0) == {"labels": ["40000", "20000", "NA"]}
+    days = table_of({"date 2015": 900, "text": 300}, {"open": 290}, 32, 10.0)
+    assert days["type"] == "date" and days["null_values"] == ["open"]
+    clock = table_of({"time": 900, "text": 300}, {"?": 290}, 32, 10.0)
+    assert clock == {"type": "time", "bins": 24, "null_values": ["?"]}
+    declared = Attribute.from_dict("a", {"private": True, "null_values": ["", "n/a"]})
+    assert declared.with_released(sure, {"NA": 290}, 10.0).null_values == ("", "n/a", "NA")
 
 
 def test_types_by_example():
