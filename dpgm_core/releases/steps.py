@@ -384,8 +384,9 @@ class Choice(_WithoutNumbers):
     """What one call of the exponential mechanism chose, and how.
 
     candidates: those there were. groups: of which candidates one choice was made each, by number. chosen: of each
-    group the numbers picked, in their order. temperature: h, per unit of the score. grid: units a record. person: how
-    far one person moves a distance at most, records. kind: of budget, pure or zcdp.
+    group the numbers picked, in their order. forest: of a forest, the cliques whose attributes were connected before,
+    so that no pick closed a cycle; None: picks of any kind. temperature: h, per unit of the score. grid: units a
+    record. person: how far one person moves a distance at most, records. kind: of budget, pure or zcdp.
 
     >>> one = Choice(candidates=(("a",), ("b",)), groups=((0, 1),), chosen=((1,),), temperature=Fraction(1, 32),
     ...     grid=16, person=1, kind="pure")
@@ -400,6 +401,7 @@ class Choice(_WithoutNumbers):
     grid: int
     person: int
     kind: Literal["pure", "zcdp"]
+    forest: tuple[Clique, ...] | None = None
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -420,6 +422,7 @@ class Choice(_WithoutNumbers):
             "chosen": [list(group) for group in self.chosen],
             "temperature": str(self.temperature),
             "grid": self.grid,
+            **({} if self.forest is None else {"forest": [list(clique) for clique in self.forest]}),
         }
 
     def __repr__(self) -> str:
