@@ -22,7 +22,7 @@ from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DomainError, DpgmError, ModelFileError, OptionError, StructureError
 from dpgm_core.privacy.accounting import MAX_ROUNDS, compose, sampling_probability
-from dpgm_core.privacy.bins import check_single_rows
+from dpgm_core.privacy.bins import moved_rows
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contrasts import check_contrasts, spread
 from dpgm_core.privacy.descent import Loss, Regressions
@@ -234,7 +234,7 @@ def _read_bins(plain: Any, domain: Domain, terms: Terms, budget: Budget) -> tupl
         raise ModelFileError("the private bins of its session are no list")
     if domain.undetermined:
         raise ModelFileError(f"bins or labels of {domain.undetermined[0]!r} were never found; it was edited")
-    read = tuple(read_bins(one, terms.neighbours, _kind(budget)) for one in plain)
+    read = tuple(read_bins(one, moved_rows(terms), _kind(budget)) for one in plain)
     names = [one.name for one in read]
     if len(set(names)) < len(names):
         raise ModelFileError("its session found private bins of one column twice; it was edited")
@@ -243,9 +243,6 @@ def _read_bins(plain: Any, domain: Domain, terms: Terms, budget: Budget) -> tupl
             raise ModelFileError(
                 f"its domain does not have the bins that its session found of {one.name!r}; it was edited"
             )
-    if read:
-        with _refused("{}; it was edited", BudgetError):
-            check_single_rows(terms, names)
     return read
 
 

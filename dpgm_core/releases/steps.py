@@ -26,7 +26,7 @@ from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.descent import Loss, Regressions, descent_cost, reach, within_limits
 from dpgm_core.privacy.mechanism import Calibration, Mechanism, calibrate, mechanism_name
 from dpgm_core.privacy.selection import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, SCORE_GRID, cost_of, table_length
-from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
+from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.session_account import SessionAccount
 from dpgm_core.privacy.votes import Voter
 from dpgm_core.releases.calibrations import calibration_to
@@ -259,8 +259,11 @@ class FoundBins:
         }
 
 
-def read_bins(plain: Any, neighbours: Neighbours, kind: Literal["pure", "zcdp"]) -> FoundBins:
-    """The bins of one column out of a session's file. Raises ModelFileError for what no session finds."""
+def read_bins(plain: Any, rows: int, kind: Literal["pure", "zcdp"]) -> FoundBins:
+    """The bins of one column out of a session's file. Raises ModelFileError for what no session finds.
+
+    rows: that come or go between neighbours.
+    """
     keys = {"column", "declared", "cells", "temperatures", "choices"}
     if not isinstance(plain, Mapping) or set(plain) != keys:
         raise ModelFileError(f"private bins of its session must state {', '.join(sorted(keys))}")
@@ -272,7 +275,7 @@ def read_bins(plain: Any, neighbours: Neighbours, kind: Literal["pure", "zcdp"])
     search = BinsPlan(
         attribute=attribute,
         temperatures=tuple(_temperature(text) for text in converter.structure(plain["temperatures"], list[str])),
-        neighbours=neighbours,
+        rows=rows,
         kind=kind,
     )
     if len(search.temperatures) > attribute.private.count.bit_length() - 1:
