@@ -23,6 +23,7 @@ from dpgm.cli.common import (
     progress_shown,
     stamp,
 )
+from dpgm.cli.made_up import MadeUp
 from dpgm.cli.query import DEFAULT_REPLICATES, with_replicates
 from dpgm.cli.records import PLAIN, check_output, is_csv, write_records, written
 from dpgm_core.components.builtins import INFERENCE
@@ -86,9 +87,17 @@ __all__ = ["sample"]
     help="CSV format: that of SPEC's data, or delimiter=, encoding=, quoting=true, line_ends=crlf; repeatable.",
 )
 @click.option("--labels", is_flag=True, help="Write labels of the domain, also of bins, instead of values.")
+@click.option(
+    "--made-up",
+    "made_up",
+    multiple=True,
+    metavar="COLUMN=GENERATOR",
+    help="Add a column that Faker makes up, such as name=name or town=city:de_DE; repeatable. No record tells it "
+    "anything.",
+)
 @json_option
 @progress_option
-def sample(
+def sample(  # noqa: PLR0913 - each option is a parameter
     model_file: Path,
     count: int | None,
     output: Path,
@@ -100,6 +109,7 @@ def sample(
     evidence: tuple[str, ...],
     dialects: tuple[str, ...],
     labels: bool,
+    made_up: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Draw synthetic records from MODEL into a file, with their guarantee; only an earlier sample is replaced.
@@ -119,7 +129,7 @@ def sample(
     is_file = is_csv(output) or output.suffix in (".parquet", ".arrow")
     if not is_file and _load(model_file).related is not None:
         model = _load(model_file).using(inference, unmeasured=unmeasured)
-        given = {"--datasets": datasets is not None, "--given": bool(evidence)}
+        given = {"--datasets": datasets is not None, "--given": bool(evidence), "--made-up": bool(made_up)}
         refused = next((option for option, is_given in given.items() if is_given), None)
         if refused is not None:
             raise OptionError(
@@ -153,10 +163,12 @@ def sample(
     files = _numbered(output, datasets)
     for file in files:
         check_output(file)
-    texts = _texts([one for one in model.domain if one.name not in model.left_out], form)
+    written_ones = [one for one in model.domain if one.name not in model.left_out]
+    more = MadeUp.of(made_up, [one.name for one in written_ones]) if made_up else None
+    texts = [*_texts(written_ones, form), *([] if more is None else more.generators)]
     dialect.check(texts)
     ends = (dialect.delimiter, '"', "\r", "\n")  # of a field
-    quotes = any(sign in text for text in texts for sign in ends)
+    quotes = more is not None or any(sign in text for text in texts for sign in ends)
     drawn = [model]
     if datasets is not None:
         if len(model.replicates) < datasets:
@@ -167,6 +179,7 @@ def sample(
         for number, (one, file) in enumerate(zip(drawn, files, strict=True)):
             tables = one.sample_batches(count, method=method, given=fixed, form=form, randomness=randomness)
             rows = counted_rows(tables, progress, "sampling", number * count, len(files) * count)
+            rows = rows if more is None else more.appended(rows, seed)
             write_records(rows, file, quoted=quotes, how=dialect)
     if as_json:
         facts = stamp_of(model.releases, model.guarantee())
@@ -186,6 +199,8 @@ def sample(
         )
     for caveat in model.caveats:
         print_err(f"dpgm: {caveat}")
+    if more is not None:
+        print_err(f"dpgm: made up, told by no record: {', '.join(more.generators)}")
     for file in files:
         print_out(f"{count} synthetic records: {file}")
 
