@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from attrs import frozen
 
 from dpgm.cli.common import (
     FILE,
@@ -23,14 +26,15 @@ from dpgm.cli.common import (
     progress_shown,
     stamp,
 )
-from dpgm.cli.made_up import MadeUp
 from dpgm.cli.query import DEFAULT_REPLICATES, with_replicates
 from dpgm.cli.records import PLAIN, check_output, is_csv, write_records, written
 from dpgm_core.components.builtins import INFERENCE
-from dpgm_core.errors import OptionError
+from dpgm_core.errors import OptionError, PluginError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
 
     from dpgm_core.domain.attribute import Attribute
     from dpgm_core.models.merged_codes import SampleMethod
@@ -205,6 +209,79 @@ def sample(  # noqa: PLR0913 - each option is a parameter
         print_out(f"{count} synthetic records: {file}")
 
 
+# --- Columns that are made up: names, postcodes and the like from public generators, which no record has told anything
+
+_KINDS = (str, int, datetime.date)
+_SHAPE = "COLUMN=GENERATOR, such as name=name, or of a country town=city:de_DE"
+
+
+@frozen
+class MadeUp:
+    """Columns with the generators of Faker that fill them. Each value is drawn by itself, whatever else a record has.
+
+    generators: column -> its generator, and its locale or nothing.
+    """
+
+    generators: dict[str, tuple[str, str | None]]
+
+    @classmethod
+    def of(cls, options: Iterable[str], others: Sequence[str]) -> MadeUp:
+        """Return what `--made-up` says; others: columns that there are. Raises OptionError and PluginError."""
+        generators: dict[str, tuple[str, str | None]] = {}
+        for text in options:
+            column, _, how = text.partition("=")
+            generator, _, place = how.partition(":")
+            if not column or not generator:
+                raise OptionError(f"--made-up {text!r:.80}: say {_SHAPE}")
+            if column in others or column in generators:
+                raise OptionError(f"--made-up: the records have a column {column!r:.80} already")
+            generators[column] = generator, place or None
+        made = cls(generators)
+        for column, (generator, locale) in generators.items():
+            made._check(column, generator, locale)
+        return made
+
+    def _check(self, column: str, generator: str, locale: str | None) -> None:
+        try:
+            fake = _faker(locale)
+        except AttributeError:  # as Faker refuses a locale
+            raise OptionError(f"--made-up: Faker knows no locale {locale!r:.40}; say one such as de_DE") from None
+        known = [name for name in dir(fake) if not name.startswith(("_", "seed", "add_", "set_", "get_", "del_"))]
+        if generator not in known:
+            raise OptionError(f"--made-up: Faker makes no {generator!r:.40}{did_you_mean(generator, known)}")
+        try:
+            value = fake.format(generator)
+        except (TypeError, ValueError, AttributeError):
+            value = None
+        if isinstance(value, bool) or not isinstance(value, _KINDS):
+            raise OptionError(f"--made-up {column}={generator}: that makes no text, whole number or date")
+
+    def appended(self, tables: Iterable[pa.Table], seed: int | None) -> Iterator[pa.Table]:
+        """Yield the tables with the columns at their end, named in their stamp as made up."""
+        import pyarrow as pa
+
+        fakes = {column: _faker(locale) for column, (_, locale) in self.generators.items()}
+        for number, fake in enumerate(fakes.values()):
+            if seed is not None:
+                fake.seed_instance(f"{seed} {number}")
+        for table in tables:
+            stamp = json.loads((table.schema.metadata or {})[b"dpgm"])
+            stamp["made_up"] = {column: generator for column, (generator, _) in self.generators.items()}
+            for column, fake in fakes.items():
+                make = getattr(fake, self.generators[column][0])
+                values = [str(make()).replace("\n", ", ") for _ in range(table.num_rows)]
+                table = table.append_column(column, pa.array(values, pa.string()))
+            yield table.replace_schema_metadata({"dpgm": json.dumps(stamp)})
+
+
+def _faker(locale: str | None) -> Any:
+    try:
+        from faker import Faker
+    except ImportError:
+        raise PluginError("columns that are made up need Faker: pip install 'dpgm[faker]'") from None
+    return Faker(locale)
+
+
 def synthetic_file(spec: Path, name: str) -> Path:
     """Return the file of synthetic records beside a spec."""
     return spec.with_name(f"{name}.synthetic.csv")
@@ -238,7 +315,6 @@ def _sample_two(
     as_json: bool,
 ) -> None:
     """Draw two related tables into a folder, with one stamp: which files belong together, by a common number."""
-    import json
     import secrets
 
     from dpgm.related import file_names, unanswered
