@@ -406,7 +406,7 @@ def test_the_spec_page_names_every_key(tmp_path):
 
 def test_every_public_name_is_in_the_reference():
     """Each name of the faces and of the application's packages stands on exactly one reference page, and no other
-    name does. `dpgm_core.plugin` shares its names with `dpgm_core`, and `dpgm` has three of its own."""
+    name does. `dpgm_core.plugin` shares its names with `dpgm_core`, and `dpgm` has four of its own."""
     pages = sorted((DOCS / "reference").glob("*.md"))
     named = [name for page in pages for name in re.findall(r"^::: ([\w.]+)$", page.read_text(), re.MULTILINE)]
     public = {
@@ -416,7 +416,7 @@ def test_every_public_name_is_in_the_reference():
         if face != "dpgm_core.plugin" and name != "__version__"
     }
     assert sorted(named) == sorted(
-        {*public, "dpgm.analyse", "dpgm.analysis.Analysis", "dpgm.shown", "dpgm.RelatedModel"}
+        {*public, "dpgm.analyse", "dpgm.analysis.Analysis", "dpgm.init", "dpgm.shown", "dpgm.RelatedModel"}
     )
 
 

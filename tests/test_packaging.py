@@ -170,8 +170,8 @@ def test_one_floor_of_the_build_backend():
 
 
 def test_the_name_is_core_s_face():
-    """The same names, the same objects, and two of its own; faces below are core's, and no module is loaded twice."""
-    assert set(dir(dpgm)) == set(dpgm.__all__) == {*dpgm_core.__all__, "RelatedModel", "analyse", "shown"}
+    """The same names, the same objects, and four of its own; faces below are core's, and no module is loaded twice."""
+    assert set(dir(dpgm)) == set(dpgm.__all__) == {*dpgm_core.__all__, "RelatedModel", "analyse", "init", "shown"}
     assert all(getattr(dpgm, name) is getattr(dpgm_core, name) for name in dpgm_core.__all__)
     assert dpgm.shown is shown and "shown" not in dpgm_core.__all__
     assert dpgm.plots is sys.modules["dpgm.plots"]

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import dpgm_core
 
-__all__ = [*dpgm_core.__all__, "RelatedModel", "analyse", "shown"]
+__all__ = [*dpgm_core.__all__, "RelatedModel", "analyse", "init", "shown"]
 
 #: Packages of the application that users import from.
 PACKAGES = ("comparison", "interop", "plots", "report", "study")
 #: Other names of the application, and their modules.
-_FUNCTIONS = {"RelatedModel": "related", "analyse": "analysis", "shown": "progress"}
+_FUNCTIONS = {"RelatedModel": "related", "analyse": "analysis", "init": "starting", "shown": "progress"}
 
 if TYPE_CHECKING:
     from dpgm import comparison as comparison
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dpgm.analysis import analyse as analyse
     from dpgm.progress import shown as shown
     from dpgm.related import RelatedModel as RelatedModel
+    from dpgm.starting import init as init
     from dpgm_core import *  # noqa: F403  the names of its __all__
 else:  # for a type checker every name would be one of ours
 

@@ -416,6 +416,8 @@ class TableCounts(BlockSums):
 
 #: Cells of one pass's vector, 64 MiB of them, unless a single table has more.
 MOST_CELLS = 2**23
+#: And of records in memory, which take another pass cheaply: blocks have many times the cells of their tables.
+MOST_HELD_CELLS = 2**24
 
 
 @frozen
@@ -447,6 +449,15 @@ class Passes:
         if one.cells <= most:
             return cls(structure, (one,))
         return cls(structure, tuple(fewest_sums(part) for part in _parts(structure, most - 1)))
+
+    @classmethod
+    def held(cls, structure: Structure, most: int = MOST_HELD_CELLS) -> Passes:
+        """The fastest ones with about so many cells each at most, for records that are in memory."""
+        one = fastest_sums(structure)
+        if one.cells <= most:
+            return cls(structure, (one,))
+        each = -(-structure.cells * most // one.cells)
+        return cls(structure, tuple(fastest_sums(part) for part in _parts(structure, each)))
 
     @property
     def cells(self) -> int:

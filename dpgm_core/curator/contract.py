@@ -107,11 +107,14 @@ class Session(Protocol):
         """
         ...
 
-    def select(self, scores: TableDistance, budget: Budget, picks: int = 1) -> Choice:
+    def select(
+        self, scores: TableDistance, budget: Budget, picks: int = 1, *, forest: Iterable[Clique] | None = None
+    ) -> Choice:
         """`picks` candidates of each group, without replacement, by the exponential mechanism; exact.
 
         scores: their candidates over the session's domain as it is now, attributes in its order. budget: of all picks
-        together, of the session's kind.
+        together, of the session's kind. forest: of candidates that are pairs in one group, picks that close no cycle;
+        the attributes of each clique that it names are connected before.
         """
         ...
 

@@ -278,6 +278,7 @@ class Receipt(Single):
 class Funds(Single):
     """The budget of one curator. ledger: charged before any noise is drawn, or None. save_to: the first release's file.
 
+    price: what the ledger is charged for the whole budget, which is spent in one payment; None: what each one costs.
     Raises BudgetError and OptionError for what is no budget, ledger or file name.
     """
 
@@ -288,6 +289,7 @@ class Funds(Single):
         save_to: str | Path | None = None,
         *,
         validated: bool = False,
+        price: Budget | None = None,
     ) -> None:
         super().__init__()
         check_budget(budget)
@@ -304,6 +306,7 @@ class Funds(Single):
         self._reserved: Budget | None = None  # also once it is paid for, or being paid for
         self._ledger, self._save_to = ledger, None if save_to is None else Path(save_to)
         self._validated = validated
+        self._price = price
         self._lock = Lock()
         self._numbers: set[int] = set()  # of the releases made or under way, for the names of their files
 
@@ -354,8 +357,14 @@ class Funds(Single):
                 raise Overspent(f"this release costs {cost}, but only {self.remaining} remains of {self.budget}")
             reserved = self._reserved
             whole = cost if reserved is None else cost + reserved
+            if self._price is not None and not self._spent.is_zero:
+                raise BudgetError(
+                    f"{self.budget} is in one account with the search for columns of any type, so it is spent in one "
+                    "payment, and a second was asked; use another learner, or describe the columns in the domain"
+                )
+            due = whole if self._price is None else self._price
             if self._ledger is not None:
-                self._ledger.check(whole)
+                self._ledger.check(due)
             numbers = self._free_numbers(1 if reserved is None else 2)
             costs = [cost] if reserved is None else [cost, reserved]
             receipt, *others = [
@@ -374,7 +383,7 @@ class Funds(Single):
             yield receipt
             self.check_process()  # a source that forks while it is read must not come back twice
             if self._ledger is not None:
-                receipt.entry = self._ledger.charge(whole, note=note, conditions=conditions)
+                receipt.entry = self._ledger.charge(due, note=note, conditions=conditions)
             for one in others:
                 one.entry = receipt.entry
         except BaseException:

@@ -51,8 +51,16 @@ class LabelledDomain:
     saved: Path | None = None
 
     def over(self, workload: Workload) -> Workload:
-        """Return the workload over the domain with its labels, with the candidates that it was planned to have."""
-        return workload if self.discovery is None else workload.with_domain(self.domain)
+        """Return the workload over the domain with its labels, with the candidates that it was planned to have.
+
+        The default for columns of any type, which are planned as if each had as many labels as it may, is that of what
+        was found.
+        """
+        if self.discovery is None:
+            return workload
+        if self.discovery.described is not None and workload.is_default:
+            return Workload.default(self.domain, max_cells=workload.max_cells, never=workload.never)
+        return workload.with_domain(self.domain)
 
     @contextmanager
     def attach_labels_to_errors(self) -> Iterator[None]:
@@ -73,7 +81,10 @@ class LabelledDomain:
 
 
 def budget_left(budget: Budget, columns: Sequence[OpenPlan]) -> Budget:
-    """Return what a budget leaves for tables."""
+    """Return what a budget leaves for tables: a mu, where columns of any type are in one account with them."""
+    any_type = _any_type(columns)
+    if any_type is not None:
+        return any_type.tables
     return budget - Budget.sum(one.budget for one in columns) if columns else budget
 
 
@@ -185,7 +196,7 @@ class LabelSearch:
         funds = Funds(Budget.sum(one.budget for one in columns), self.ledger)
         conditions = charge_conditions(evolve(terms, total="estimated"), unsafe=None, private=bool(random.private))
         listed = [one for one in columns if isinstance(one, LabelsPlan)]
-        any_type = next((one for one in columns if isinstance(one, ColumnsPlan)), None)
+        any_type = _any_type(columns)
         shaped = [] if any_type is None else [self.domain[name] for name in any_type.columns]
         attributes = [*(self.domain[one.column] for one in listed), *shaped]
         with funds.charge(funds.budget, conditions, note=_note(columns)) as receipt:
@@ -247,7 +258,12 @@ class LabelSearch:
                 f"add up, as it holds {ledger.budget}{without}; list the labels, or use a ledger of (epsilon, delta)"
             )
         ledger.check_terms(self.terms)
-        ledger.check(self.budget)
+        any_type = _any_type(columns)
+        if any_type is not None and ledger.terms.account == "gaussian":
+            ledger.check(Budget.sum(one.budget for one in columns))
+            ledger.check(any_type.tables)
+        else:
+            ledger.check(self.budget)
 
 
 def _size(domain: Domain) -> int:
@@ -286,6 +302,10 @@ def _check_not_nothing(discovery: Discovery, domain: Domain) -> None:
     )
     failed.discovery = discovery
     raise failed
+
+
+def _any_type(columns: Sequence[OpenPlan]) -> ColumnsPlan | None:
+    return next((one for one in columns if isinstance(one, ColumnsPlan)), None)
 
 
 def _is_namesake(discovery: Discovery, ledger: Ledger) -> bool:

@@ -130,7 +130,9 @@ class LiveCurator(Measurer, HoldoutKeeper):
         split = Split.of(split)
         self._split = split.tables
         for_holdout, left = split.divide(budget)
-        self._funds = Funds(left, ledger, save_to, validated=Terms.of(terms, None).validated)
+        validated = Terms.of(terms, None).validated
+        price = None if ledger is None or discovery is None else discovery.price_of_tables(budget, ledger.terms.account)
+        self._funds = Funds(left, ledger, save_to, validated=validated, price=price)
         self._terms = Terms.of(terms, None).with_default_unit(None if ledger is None else ledger.terms.unit)
         self._terms.check(structure)
         self._source = source

@@ -15,7 +15,7 @@ from fractions import Fraction
 import attrs
 import numpy as np
 
-from dpgm_core._util.arrays import Array
+from dpgm_core._util.arrays import Array, IntArray
 from dpgm_core._util.exact_numbers import whole
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.counting.selection import distances, mean_distances, whole_scores
@@ -30,7 +30,14 @@ from dpgm_core.privacy.contrasts import check_contrasts
 from dpgm_core.privacy.descent import NodeGradients, Regressions
 from dpgm_core.privacy.measurement import Measurement, measure, noisy_contrasts
 from dpgm_core.privacy.mechanism import Calibration, Mechanism, add_noise, calibrate
-from dpgm_core.privacy.selection import SCORE_GRID, TableDistance, choose_units, draw_candidates
+from dpgm_core.privacy.selection import (
+    SCORE_GRID,
+    TableDistance,
+    choose_units,
+    count_forest,
+    draw_candidates,
+    forest_ends,
+)
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.session_account import SessionSpending
 from dpgm_core.privacy.terms import Terms
@@ -147,12 +154,17 @@ class LiveSession(Turns[HeldRecords], Measurer):
         with self.turn():
             return self._measured(cliques, budget, contrasts=contrasts)
 
-    def select(self, scores: TableDistance, budget: Budget, picks: int = 1) -> Choice:
+    def select(
+        self, scores: TableDistance, budget: Budget, picks: int = 1, *, forest: Iterable[Clique] | None = None
+    ) -> Choice:
         """`picks` candidates of each group by the exponential mechanism; see `dpgm_core.privacy.selection`."""
         with self.turn():
             scores = self._scored(scores, budget, choice=True)
             candidates, groups = scores.candidates, scores.choices
-            whole("the number of picks", picks, least=1, most=min(map(len, groups)))
+            connected = None if forest is None else tuple(map(tuple, forest))
+            ends = None if connected is None else self._forest_ends(scores, connected)
+            most = min(map(len, groups)) if ends is None else count_forest(ends)
+            whole("the number of picks", picks, least=1, most=most)
             person = scores.move(self._terms)
             grid, h = choose_units(budget, picks * len(groups), person)
             choice = Choice(
@@ -163,6 +175,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
                 grid=grid,
                 person=person,
                 kind="pure" if budget.kind == "pure" else "zcdp",
+                forest=connected,
             )
             # What it costs depends on how many are picked, not on which.
             cost = attrs.evolve(choice, chosen=tuple(tuple(group[:picks]) for group in groups)).cost
@@ -172,7 +185,8 @@ class LiveSession(Turns[HeldRecords], Measurer):
                 units = whole_scores(distances(self._tables(candidates), scores), scores, grid)
                 return tuple(
                     tuple(
-                        int(group[number]) for number in draw_candidates(units[list(group)], h, picks, self._randomness)
+                        int(group[number])
+                        for number in draw_candidates(units[list(group)], h, picks, self._randomness, ends)
                     )
                     for group in groups
                 )
@@ -392,6 +406,13 @@ class LiveSession(Turns[HeldRecords], Measurer):
         check_exact_type(scores, "scores", "a score", TableDistance)
         self._check_kind(budget, choice=choice)
         return attrs.evolve(scores, candidates=self._candidates.own(scores.candidates, self._domain))
+
+    def _forest_ends(self, scores: TableDistance, connected: tuple[Clique, ...]) -> IntArray:
+        """The trees that each candidate of a forest would connect; refuses what names other attributes, and groups."""
+        names = set(self._domain.names)
+        if scores.groups or not all(isinstance(name, str) and name in names for one in connected for name in one):
+            raise StructureError("a forest has one group, and what is connected before is of the session's attributes")
+        return forest_ends(scores.candidates.cliques, connected)
 
     def _own_voter(self, voter: Voter, budget: Budget) -> Voter:
         """The voter over this session's own domain, for a budget that it can spend; refuses what is no vote of it."""

@@ -477,7 +477,8 @@ class Attribute:
             return one.with_labels(table["labels"])
         texts = {key: getattr(self.matching, key) for key in ("case", "blanks")}
         missing = {"missing": self.labels[self.null], "unknown": self.labels[self.null]}
-        return Attribute.from_dict(self.name, {**texts, **missing, "null_values": list(self.null_values), **table})
+        marks = dict.fromkeys([*self.null_values, *table.get("null_values", ())])
+        return Attribute.from_dict(self.name, {**texts, **missing, **table, "null_values": list(marks)})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attribute as plain TOML / JSON values, which `Domain.from_dict` reads.

@@ -304,7 +304,7 @@ class PrivateLabels:
     """Labels found by a thresholded release, which costs an (epsilon, delta) of its own before anything else.
 
     keep: at most so many, those with the largest noisy counts. share: of the run's epsilon and delta. any_type: type
-    and range are found too, in one release with all such columns, of the largest of their shares of epsilon. Raises
+    and range are found too, in one release with all such columns, of the largest of their shares of mu^2. Raises
     DomainError.
     """
 

@@ -42,6 +42,10 @@ _SMALL = 7
 #: A type has to hold for this share of what was found of a column, and labels have to cover it where they could be
 #: numbers.
 _NEARLY_ALL = 0.95
+#: So many texts, at most, mark what is missing among values of another type, which at least this share has.
+_MARKS, _MOST_OF_IT = 3, 0.5
+#: A number of bins that any table has, if it may; more only as far as each has a standard deviation of persons.
+_FEW_BINS = 16
 
 
 def shape_of(raw: bytes) -> str:
@@ -131,6 +135,8 @@ SHAPES = tuple(_list_shapes())
 def table_of(shapes: Mapping[str, int], labels: Mapping[str, int], keep: int, sigma: float) -> dict[str, Any]:
     """Return the table of a column: its type with bins, or its labels.
 
+    Up to three texts that are common among numbers, dates or times, such as "NA", mark what is missing there.
+
     Parameters
     ----------
     shapes, labels : mapping of str to int
@@ -151,27 +157,35 @@ def table_of(shapes: Mapping[str, int], labels: Mapping[str, int], keep: int, si
     {'type': 'integer', 'bins': [1, 2, 3, 3.5], 'cap': True}
     >>> table_of({"text": 300}, {"cook": 200, "pilot": 90}, 32, 5.0)
     {'labels': ['cook', 'pilot']}
+    >>> table_of({"integer 2^9": 300, "text": 95}, {"NA": 95}, 8, 5.0)["null_values"]
+    ['NA']
     """
     counts = {shape: count for shape, count in shapes.items() if count >= SURE * sigma}
     every = sum(counts.values())
     commonest = [label for label, _ in sorted(labels.items(), key=lambda one: (-one[1], one[0]))][:keep]
     covered = sum(map(labels.__getitem__, commonest)) >= _NEARLY_ALL * every > 0
+    marks = [label for label in commonest if shape_of(label.encode("utf-8", "surrogatepass")) == "text"]
+    marked = 0 if covered or len(marks) > _MARKS else min(counts.get("text", 0), sum(map(labels.__getitem__, marks)))
+    missing = {"null_values": marks} if marked else {}
+    bins = min(keep, max(_FEW_BINS, int(every / max(sigma, 1.0))))
 
     def is_most(belongs: Callable[[str], bool]) -> bool:
-        return sum(count for shape, count in counts.items() if belongs(shape)) >= _NEARLY_ALL * every > 0
+        together = sum(count for shape, count in counts.items() if belongs(shape))
+        return together >= max(_NEARLY_ALL * (every - marked), _MOST_OF_IT * every) > 0
 
     for sign in ".,":
         starts = ("integer ", f"number{sign}")
         if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
-            return _of_numbers(_starting(counts, starts), _starting(shapes, starts), commonest, covered, keep, sign)
+            numbers = _starting(counts, starts), _starting(shapes, starts)
+            return _of_numbers(*numbers, commonest, covered, bins, sign) | missing
     for kind in ("date", "datetime"):
         starts = ("date ", f"{kind} ")
         if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
-            table = _of_days(kind, _starting(counts, starts), _starting(shapes, starts), keep)
+            table = _of_days(kind, _starting(counts, starts), _starting(shapes, starts), bins)
             if table is not None:
-                return table
+                return table | missing
     if is_most(lambda shape: shape == "time"):
-        return {"type": "time", "bins": min(24, keep)}
+        return {"type": "time", "bins": min(24, bins)} | missing
     return {"labels": commonest}
 
 

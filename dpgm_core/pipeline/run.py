@@ -21,7 +21,7 @@ from dpgm_core.curator.live import LiveCurator
 from dpgm_core.curator.records import check_rows
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import DpgmError, LearningFailed, OptionError, StructureError, TooLarge
+from dpgm_core.errors import BudgetError, DpgmError, LearningFailed, OptionError, StructureError, TooLarge
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning import selector_run
 from dpgm_core.learning.contract import Fit, Learner, Resources, check_contrast_learner, check_resources
@@ -192,7 +192,9 @@ class Run:
             rest = self._with_placeholders(open_columns)
             tables = rest.plan(records)
             notes = (*(column.note() for column in open_columns), *tables.notes)
-            return evolve(tables, asked=self.budget, cost=tables.cost + (self.budget - rest.budget), notes=notes)
+            in_one = rest.budget.kind != self.budget.kind  # account, with columns of any type
+            cost = self.budget if in_one else tables.cost + (self.budget - rest.budget)
+            return evolve(tables, asked=self.budget, cost=cost, notes=notes)
         price = partial(planning.make_plan, structure, terms=self.terms, records=records)
         if structure.domain.undetermined:
             (evolve(self, learner=LEARNER) if self.learner is None else self)._session_parts()  # refuses
@@ -371,7 +373,9 @@ class Run:
         curator = self._curator(structure, self._mechanism, self.split, discovery)
         if self.ledger is not None:
             # of several releases the first would be paid for where the ledger lacks the rest
-            self.ledger.check(self.budget)
+            account = self.ledger.terms.account
+            price = None if discovery is None else discovery.price_of_tables(self.budget, account)
+            self.ledger.check(price or self.budget)
         return run_learner(learner, curator, self.inference, randomness=self.randomness, progress=self.progress)
 
     def _select(self, discovery: Discovery | None) -> tuple[Selector, NoisyTables, Selection]:
@@ -408,7 +412,17 @@ class Run:
         open_columns = plan_labels(self.domain, self.budget, self.terms) if self.domain.undetermined else ()
         if open_columns:
             check_open(source, open_columns, self.randomness)
-            self._with_placeholders(open_columns)._dry_run()
+            rest = self._with_placeholders(open_columns)
+            try:
+                rest._dry_run()
+            except BudgetError as error:
+                if rest.budget.kind == self.budget.kind:
+                    raise
+                evolve(rest, budget=self.budget)._dry_run()  # has the same error, if the mu is not its cause
+                raise BudgetError(
+                    f"columns of any type are in one account with the tables of their run, in mu; {error}; describe "
+                    "the columns in the domain"
+                ) from None
             return
         structure = self._tables
         if structure is None:

@@ -13,9 +13,10 @@ less moves a score by at most 2. Persons whose value is missing or unknown are i
 Distribution. The exponential mechanism (`dpgm_core.privacy.selection`) chooses one edge in each node, at temperature h,
 with independent random bits. A node of one cell has no candidate, and no edge is chosen in it.
 
-Cost. Let each person have one row. One choice costs e = 4 h + 2^-30, or e^2/8, where one person moves scores by at most
-2 up or down. A whole level then costs that of one node under add-remove, and under replace-one twice the epsilon, or
-four times the rho. Each column has a share of the session's budget, spent evenly over the levels of its bisection.
+Cost. One choice costs e = 4 h + 2^-30, or e^2/8, where one row moves scores by at most 2 up or down. Let a person have
+at most r rows, and s = r under add-remove and 2 r under replace-one. A whole level, with the rows in as many nodes as
+there are, costs s e, or s^2 e^2/8. Each column has a share of the session's budget, spent evenly over the levels of its
+bisection.
 
 Proof. Before `RankDistance`. Source of the bisection: Kaplan, Schnapp, Stemmer (2022), Differentially private
 approximate quantiles, where the nodes of a level are in parallel as well.
@@ -45,9 +46,9 @@ __all__ = [
     "RankDistance",
     "bins_choices",
     "bins_cost",
-    "check_single_rows",
     "check_votes_first",
     "nodes_of",
+    "moved_rows",
     "plan_bins",
     "resolve_public_bins",
 ]
@@ -55,20 +56,18 @@ __all__ = [
 # Proof of the cost of a level, with r_e, n, d_e, h and e as in the documentation of the module.
 #
 # Which nodes a level has depends on the choices of the levels above it alone, never on the records: given those, the
-# nodes are disjoint, and each person is in one of them at most. A level is the product of independent choices.
+# nodes are disjoint, and each row is in one of them at most. A level is the product of independent choices.
 #
-# Add-remove. One person more, in the cell c of one node: n grows by 1, r_e by 1 for the edges above c and by 0 for
-# those below, so 2 r_e - n moves by +1 or -1, |2 r_e - n| by 1 at most, and so does d_e, a largest of such terms and 0
-# (at the node's ends 2 r_e - n is -n or n). Scores move by 2 at most, up for some edges and down for others: U = 2 and
-# R = 4 in the words of the exponential mechanism, whose factor 1/2 stays. That n, which is secret, moves too is in
-# this. Scores of all other nodes stay, so the product costs what the one choice does. In an empty node, and between
-# edges that tie, choices are uniform; nothing in the proof asks for distinct scores or for persons.
+# One row more, in the cell c of one node: n grows by 1, r_e by 1 for the edges above c and by 0 for those below, so
+# 2 r_e - n moves by +1 or -1, |2 r_e - n| by 1 at most, and so does d_e, a largest of such terms and 0 (at the node's
+# ends 2 r_e - n is -n or n). Scores move by 2 at most, up for some edges and down for others: U = 2 and R = 4 in the
+# words of the exponential mechanism, whose factor 1/2 stays. That n, which is secret, moves too is in this.
 #
-# Replace-one, within a node: n stays, r_e moves by 1, all one way, for the edges between the two cells and by 0 for
-# the others, so |2 r_e - n| and d_e move by 2 at most, scores by 4, up for some edges and down for others: R = 8. The
-# choice costs 8 h + 2^-30, below 2 e; and (8 h + 2^-30)^2/8, below 4 e^2/8. From one node into another: each of two
-# independent choices moves as under add-remove, and together they cost 2 e, or 2 e^2/8. From a cell to a missing
-# value: one of the two.
+# Neighbours differ by s rows that come or go, m_c of them in node c, and m_c add up to at most s. One after the other
+# they move the scores of a node by 2 m_c, and its range is 4 m_c: the choice costs e_c = 4 h m_c + 2^-30, at most
+# m_c e, or e_c^2/8; nothing where m_c is 0. The level costs sum e_c <= s e, or sum e_c^2/8 <= (sum e_c)^2/8 <=
+# s^2 e^2/8, and has a bounded range of s e, as ranges of independent choices add. In an empty node, and between edges
+# that tie, choices are uniform; nothing in the proof asks for distinct scores or for persons.
 #
 # Levels add up, each given the ones before: the sum for pure budgets, and the sum of rho.
 
@@ -81,14 +80,13 @@ class RankDistance:
     """The scores of the edges inside a node: -(|2 r - n| + d), how far each is from the node's median, in ranks.
 
     first, last: the node's cells are first, ..., last - 1 of the grid; its candidates the edges between them, edge e
-    before cell e. One person moves a score by at most 2 under add-remove. Raises StructureError for a node
-    without a candidate.
+    before cell e. One row more moves a score by at most 2. Raises StructureError for a node without a candidate.
     """
 
     first: int
     last: int
 
-    #: Units by which one person more moves a score at most, up or down.
+    #: Units by which one row more moves a score at most, up or down.
     move = 2
 
     def __attrs_post_init__(self) -> None:
@@ -103,27 +101,18 @@ class RankDistance:
         return range(self.first + 1, self.last)
 
 
-def level_price(neighbours: Neighbours, kind: Literal["pure", "zcdp"]) -> int:
-    """Return how many times a level costs what one choice does.
+def level_price(rows: int, kind: Literal["pure", "zcdp"]) -> int:
+    """Return how many times a level costs what one choice does; rows: s, that come or go between neighbours.
 
-    >>> [level_price(Neighbours.REPLACE_ONE, kind) for kind in ("pure", "zcdp")]
+    >>> [level_price(2, kind) for kind in ("pure", "zcdp")]
     [2, 4]
     """
-    if neighbours is Neighbours.ADD_REMOVE:
-        return 1
-    return 2 if kind == "pure" else 4
+    return rows if kind == "pure" else rows**2
 
 
-def check_single_rows(terms: Terms, columns: Sequence[str]) -> None:
-    """Refuse, with BudgetError, persons of several rows: they would be in several nodes of a level.
-
-    >>> check_single_rows(Terms(neighbours="add-remove"), ["age"])
-    """
-    if terms.rows_per_person > 1:
-        raise BudgetError(
-            f"private bins, as of {', '.join(map(repr, columns))}, are found from one row per person, but "
-            f"rows_per_person is {terms.rows_per_person}; give these columns public bins, or set rows_per_person to 1"
-        )
+def moved_rows(terms: Terms) -> int:
+    """Return s, how many rows come or go between neighbours at most."""
+    return terms.rows_per_person * (1 if terms.neighbours is Neighbours.ADD_REMOVE else 2)
 
 
 def nodes_of(cells: int, choices: Sequence[Sequence[int]]) -> list[Node]:
@@ -157,12 +146,13 @@ DEFAULT_SHARE, MAX_DEFAULT_SHARE = Fraction(1, 50), Fraction(1, 10)
 class BinsPlan:
     """The bins that a session will find for one column.
 
-    attribute: with `private`. temperatures: of each level of the bisection. neighbours, kind: of the session.
+    attribute: with `private`. temperatures: of each level of the bisection. rows: s, that come or go between
+    neighbours. kind: of the session.
     """
 
     attribute: Attribute
     temperatures: tuple[Fraction, ...]
-    neighbours: Neighbours
+    rows: int
     kind: Literal["pure", "zcdp"]
 
     @property
@@ -177,8 +167,8 @@ class BinsPlan:
 
     @property
     def level_costs(self) -> list[Budget]:
-        """The cost of each level; rho is e^2 / 8 of its bounded range e, under replace-one of two choices together."""
-        price = level_price(self.neighbours, self.kind)
+        """The cost of each level; rho is (s e)^2 / 8 of its bounded range s e."""
+        price = level_price(self.rows, self.kind)
         return [cost_of(h, price, RankDistance.move, self.kind) for h in self.temperatures]
 
 
@@ -208,17 +198,15 @@ def resolve_public_bins(domain: Domain, measured: Iterable[str]) -> Domain:
 def plan_bins(domain: Domain, measured: Iterable[str], budget: Budget, terms: Terms) -> tuple[BinsPlan, ...]:
     """Return the bins that a session over a domain has to find first, in the domain's order; reads no data.
 
-    measured: the attributes that it may measure. budget: of the session, pure or zCDP. Raises BudgetError for persons
-    of several rows, and for a budget that is too small or has nothing left for tables; DomainError for labels that are
-    still to be found.
+    measured: the attributes that it may measure. budget: of the session, pure or zCDP. Raises BudgetError for a budget
+    that is too small or has nothing left for tables, DomainError for labels that are still to be found.
     """
     domain = resolve_public_bins(domain, measured)
     attributes = [one for one in domain if isinstance(one.private, PrivateBins)]
     if not attributes:
         return ()
-    check_single_rows(terms, [one.name for one in attributes])
-    shares = _shares(attributes)
-    return tuple(_plan(one, budget, share, terms.neighbours) for one, share in zip(attributes, shares, strict=True))
+    shares, rows = _shares(attributes), moved_rows(terms)
+    return tuple(_plan(one, budget, share, rows) for one, share in zip(attributes, shares, strict=True))
 
 
 def bins_cost(plans: Sequence[BinsPlan], budget: Budget) -> Budget:
@@ -257,13 +245,13 @@ def _shares(attributes: Sequence[Attribute]) -> list[Fraction]:
     return shares
 
 
-def _plan(attribute: Attribute, budget: Budget, share: Fraction, neighbours: Neighbours) -> BinsPlan:
+def _plan(attribute: Attribute, budget: Budget, share: Fraction, rows: int) -> BinsPlan:
     private = attribute.private
     assert isinstance(private, PrivateBins)
     kind: Literal["pure", "zcdp"] = "pure" if budget.kind == "pure" else "zcdp"
     # A bisection of so few cells ends sooner.
     levels = min(private.count.bit_length() - 1, _cells(attribute) - 1)
-    each = budget * (share / (max(1, levels) * level_price(neighbours, kind)))
+    each = budget * (share / (max(1, levels) * level_price(rows, kind)))
     try:
         h = temperature(each, 1, RankDistance.move)
     except BudgetError as error:
@@ -271,7 +259,7 @@ def _plan(attribute: Attribute, budget: Budget, share: Fraction, neighbours: Nei
             f"private bins of {attribute.name!r} have {float(share):.4g} of {budget} for {levels} levels of choices: "
             f"{error}; or give the column a larger share, or public bins"
         ) from None
-    return BinsPlan(attribute=attribute, temperatures=(h,) * levels, neighbours=neighbours, kind=kind)
+    return BinsPlan(attribute=attribute, temperatures=(h,) * levels, rows=rows, kind=kind)
 
 
 def _cells(attribute: Attribute) -> int:

@@ -1,4 +1,4 @@
-"""Columns of any type: what finding their types, ranges and labels costs, all in one release of two steps.
+"""Columns of any type: what finding their types, ranges and labels costs, in one account with the tables.
 
 First persons by shape (`dpgm_core.domain.shapes`) of each column, then persons by label of those columns whose shapes
 leave labels open. A person counts once for a label and for at most r labels of a column; likewise for shapes.
@@ -8,9 +8,10 @@ that of each label that somebody has. A label and its noisy count are published 
 that nobody has nothing is. Shapes are public, so any of their noisy counts may be published.
 
 Cost. In k columns neighbours differ in at most r k counts of a step (add-remove) or 2 r k (replace-one), by one each.
-Let the noise of both steps cost mu^2 together (`dpgm_core.privacy.gaussian.gaussian_mu_squared`), delta_1 be what mu
-implies at epsilon (`dpgm_core.privacy.gdp`), and q = P(Z >= T - 1), the probability that a label of one person is
-published. With labels in k columns the release is (epsilon, delta_1 + (1 + e^epsilon) r k q)-DP.
+Let the noise of both steps, and tables that are measured after them, cost mu^2 together
+(`dpgm_core.privacy.gaussian.gaussian_mu_squared`), delta_1 be what mu implies at epsilon (`dpgm_core.privacy.gdp`), and
+q = P(Z >= T - 1), the probability that a label of one person is published. With labels in k columns all of it is
+(epsilon, delta_1 + (1 + e^epsilon) r k q)-DP. The search alone is so with its own mu, at a smaller epsilon and delta.
 
 Proof. Before `ColumnsNoise`. Source: as for labels (`dpgm_core.privacy.labels`), with Gaussian noise as in Canonne,
 Kamath, Steinke (2020) and the labels of one person taken apart as in Bun, Nissim, Stemmer (2016), section 3.
@@ -31,7 +32,7 @@ from dpgm_core.domain.shapes import EDGE
 from dpgm_core.errors import BudgetError
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.gaussian import gaussian_mu_squared, gaussian_variance
-from dpgm_core.privacy.gdp import DRAWN_APART, gdp_delta, gdp_mu_squared
+from dpgm_core.privacy.gdp import DRAWN_APART, MOVED_CELLS, gdp_delta, gdp_mu_squared
 from dpgm_core.privacy.samplers import bounded_variance, discrete_gaussian
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
@@ -53,19 +54,26 @@ __all__ = ["ColumnsNoise", "ColumnsPlan", "plan_columns"]
 # and P(M*(D) in A) <= e^epsilon P(M*(D') in A) + delta_1. Together: P(M(D) in A) <= delta_2 + delta_1 + e^epsilon
 # (P(M(D') in A) + delta_2). QED
 #
+# With tables. Let R release tables of the records, mu_2-GDP for each outcome of M that it is given, and A be an event
+# of both outcomes. (1) and (2) hold for (M, R) too: M and M* have the same noise, so their outcomes, and the tables
+# after them, differ only where an own label is published. (M*, R) adds mu^2 and mu_2^2. A ledger is charged twice: what
+# M alone costs before M, the rest before R. If nothing follows M, the first charge is the whole cost.
+#
 # Rounding. q is bounded by exp(-x^2 / 2) / (x sqrt(2 pi)), x = (T - 2) / sigma, as P(Z >= m) <= P(N >= m - 1) for
 # whole m (Canonne, Kamath, Steinke, Proposition 25) and by Mills' ratio; exp is rounded up, x down where it divides.
-# delta_1 has the (1 + e^epsilon) `DRAWN_APART` of each count that drawn noise differs by.
+# delta_1 has the (1 + e^epsilon) `DRAWN_APART` of each count that drawn noise differs by, the tables `MOVED_CELLS`.
 
 #: Just below sqrt(2 pi).
 _ROOT = Fraction("2.50662827463")
-_MAX_EPSILON = 64
+_MAX_EPSILON = 12
+#: Up to this mu^2 the noise of tables is not too narrow to have a price (`dpgm_core.privacy.session_account`).
+_MAX_MU_SQUARED = Fraction(6)
 _MAX_THRESHOLD = 2**52
 _MAX_CELLS = 2**20
-#: Of the run's delta, for all columns of any type together. Tables need little of a delta.
-_DELTA_SHARE = Fraction(1, 2)
 #: Of the delta, for noise on counts; the rest is for labels of one person.
 _OF_NOISE = Fraction(9, 10)
+#: Of the delta, what the noise of the search may have of it where the search is all there is.
+_OF_SEARCH = Fraction(4, 10)
 #: Of mu^2, for shapes, which are few; the rest is for labels.
 _OF_SHAPES = Fraction(1, 4)
 
@@ -145,12 +153,13 @@ class ColumnsNoise:
         shapes = gaussian_mu_squared(self.shapes_variance, moved)
         return shapes + (gaussian_mu_squared(self.variance, self._moved(self.labelled)) if self.labelled else 0)
 
-    def delta(self, epsilon: Fraction) -> Fraction:
-        """Return the delta of the release at an epsilon."""
-        twice = 1 + exp_up(epsilon)
-        drawn = (self._moved(self.columns) + self._moved(self.labelled)) * Fraction(DRAWN_APART)
+    def delta(self, epsilon: Fraction, tables: Fraction = Fraction(0)) -> Fraction:
+        """Return the delta at an epsilon of the search, and of tables after it that cost this mu^2."""
+        epsilon = min(epsilon, Fraction(_MAX_EPSILON))  # what holds there holds at a larger one
+        twice, cells = 1 + exp_up(epsilon), self._moved(self.columns) + self._moved(self.labelled)
+        drawn = (cells + (MOVED_CELLS if tables else 0)) * Fraction(DRAWN_APART)
         own = self.labels * self.labelled * self.published
-        return min(Fraction(1), Fraction(gdp_delta(self.mu_squared, epsilon)) + twice * (drawn + own))
+        return min(Fraction(1), Fraction(gdp_delta(self.mu_squared + tables, epsilon)) + twice * (drawn + own))
 
     def likely(self, chance: float = 0.9) -> int:
         """Return how many persons a label needs to be published with about this probability, which is at least 1/2."""
@@ -176,8 +185,10 @@ class ColumnsPlan:
     ----------
     columns : tuple of str
         The attributes.
-    budget : Budget
-        The (epsilon, delta) of all of them together.
+    whole : Budget
+        The (epsilon, delta) of the search and of the tables after it.
+    share : Fraction
+        Of mu^2, for the search.
     labels : int
         r, the most labels, and the most shapes, of one person in a column.
     neighbours : Neighbours or str
@@ -190,22 +201,51 @@ class ColumnsPlan:
 
     Examples
     --------
-    >>> plan = ColumnsPlan(columns=("a", "b"), budget=Budget.approx("0.15", "5e-7"), labels=1, neighbours="add-remove")
+    >>> whole = Budget.approx(3, "1e-6")
+    >>> plan = ColumnsPlan(columns=("a", "b"), whole=whole, share=Fraction(1, 20), labels=1, neighbours="add-remove")
     >>> noise = plan.noise(2)
-    >>> round(noise.shapes_sigma), noise.threshold, noise.delta(Fraction("0.15")) <= Fraction("5e-7")
-    (74, 240, True)
+    >>> round(noise.shapes_sigma), noise.threshold, noise.delta(Fraction(3), plan.tables.mu_squared) <= whole.delta
+    (20, 69, True)
+    >>> print(plan.budget, plan.tables)
+    (epsilon, delta) = (~0.616438, 5e-07) mu = ~0.628587 (GDP)
     """
 
     columns: tuple[str, ...]
-    budget: Budget
+    whole: Budget
+    share: Fraction
     labels: int
     neighbours: Neighbours = field(converter=_relation)
 
     def __attrs_post_init__(self) -> None:
-        check_budget(self.budget)
-        if self.budget.kind != "approx" or not self.budget.epsilon or not self.budget.delta:
-            raise BudgetError(f"columns of any type are found for an (epsilon, delta), got {self.budget}")
+        check_budget(self.whole)
+        if self.whole.kind != "approx" or not self.whole.epsilon or not self.whole.delta:
+            raise BudgetError(f"columns of any type are found for an (epsilon, delta), got {self.whole}")
+        if not isinstance(self.share, Fraction) or not 0 < self.share < 1:
+            raise BudgetError(f"the share of columns of any type must lie between 0 and 1, got {self.share!r:.60}")
         self.noise(len(self.columns))
+        if not self.budget <= self.whole:
+            raise BudgetError(
+                f"finding columns of any type would take {self.budget} of {self.whole}; give them a smaller share"
+            )
+
+    @property
+    def budget(self) -> Budget:
+        """What the search alone costs, (epsilon, delta)."""
+        search = Budget("gdp", mu_squared=self._mu_squared * self.share)
+        return evolve(search.to_approx(self.whole.delta * _OF_SEARCH), delta=self.whole.delta / 2)
+
+    @property
+    def tables(self) -> Budget:
+        """What is left for tables, in mu."""
+        return Budget("gdp", mu_squared=self._mu_squared * (1 - self.share))
+
+    @property
+    def _mu_squared(self) -> Fraction:
+        epsilon = min(self.whole.epsilon, Fraction(_MAX_EPSILON))
+        try:
+            return min(gdp_mu_squared(epsilon, self.whole.delta * _OF_NOISE), _MAX_MU_SQUARED)
+        except BudgetError:
+            raise _too_little(self.whole) from None
 
     @property
     def what(self) -> str:
@@ -214,14 +254,13 @@ class ColumnsPlan:
 
     def noise(self, labelled: int) -> ColumnsNoise:
         """Return the noise where so many columns have labels searched, with the least threshold that this allows."""
-        epsilon = min(self.budget.epsilon, Fraction(_MAX_EPSILON))
-        mu_squared = gdp_mu_squared(epsilon, self.budget.delta * _OF_NOISE)
+        mu_squared = self._mu_squared * self.share
         moved = self.labels * (1 if self.neighbours is Neighbours.ADD_REMOVE else 2)
         try:
             shapes = gaussian_variance(mu_squared * _OF_SHAPES, moved * len(self.columns))
             labels = gaussian_variance(mu_squared * (1 - _OF_SHAPES), moved * max(1, labelled))
         except BudgetError:
-            raise _too_little(self.budget) from None
+            raise _too_little(self.whole) from None
         noise = ColumnsNoise(
             shapes_variance=shapes,
             variance=labels,
@@ -231,43 +270,48 @@ class ColumnsPlan:
             labels=self.labels,
             neighbours=self.neighbours,
         )
-        each = self.budget.delta * (1 - _OF_NOISE) / ((1 + exp_up(epsilon)) * self.labels * max(1, labelled))
+        each = (
+            self.whole.delta
+            * (1 - _OF_NOISE)
+            / ((1 + exp_up(min(self.whole.epsilon, Fraction(_MAX_EPSILON)))) * self.labels * max(1, labelled))
+        )
         low, high = 2, 3
         while evolve(noise, threshold=high).published > each:
             low, high = high, 2 * high
             if high > _MAX_THRESHOLD:
-                raise _too_little(self.budget)
+                raise _too_little(self.whole)
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if evolve(noise, threshold=middle).published > each else (low, middle)
         noise = evolve(noise, threshold=high)
-        if not noise.delta(epsilon) <= self.budget.delta:
-            raise _too_little(self.budget)  # such noise cannot be drawn
+        if not noise.delta(self.whole.epsilon, self.tables.mu_squared) <= self.whole.delta:
+            raise _too_little(self.whole)  # such noise cannot be drawn
         return noise
 
     def note(self) -> str:
         """Return what a plan says of the columns."""
         noise = self.noise(len(self.columns))
         return (
-            f"{self.what} are found first, for {self.budget}: a range of numbers or dates that {noise.edge:,} persons "
-            f"have, and a label that {noise.threshold:,} have, or fewer where not all columns have labels, is found "
-            f"about every second time, a label that {noise.likely():,} have nine times in ten; sizes are shown as if "
-            "each column had as many labels as it may have"
+            f"{self.what} are found first, for {self.budget}, and {self.whole} with the tables after it: a range of "
+            f"numbers or dates that {noise.edge:,} persons have, and a label that {noise.threshold:,} have, or fewer "
+            f"where not all columns have labels, is found about every second time, a label that {noise.likely():,} "
+            "have nine times in ten; sizes are shown as if each column had as many labels as it may have"
         )
 
 
-def plan_columns(columns: tuple[str, ...], budget: Budget, terms: Terms, share: Fraction) -> ColumnsPlan:
-    """Return the plan for the columns of any type of a run with this budget; share: of its epsilon.
+def plan_columns(columns: tuple[str, ...], whole: Budget, terms: Terms, share: Fraction) -> ColumnsPlan:
+    """Return the plan for the columns of any type of a run with this budget; share: of its mu^2.
 
     Raises BudgetError where so few records are declared that nothing would be found.
     """
-    own = Budget.approx(budget.epsilon * share, budget.delta * _DELTA_SHARE)
-    plan = ColumnsPlan(columns=columns, budget=own, labels=terms.rows_per_person, neighbours=terms.neighbours)
+    plan = ColumnsPlan(
+        columns=columns, whole=whole, share=share, labels=terms.rows_per_person, neighbours=terms.neighbours
+    )
     records, needed = terms.declared_total, plan.noise(len(columns)).threshold
     if records is not None and needed > records / 2:
         raise BudgetError(
-            f"{plan.what} are to be found for {own}: a label needs {needed:,} persons, and {records:,.0f} records are "
-            "declared; give a larger epsilon or fewer columns, or describe columns in the domain"
+            f"{plan.what} are to be found for {whole}: a label needs {needed:,} persons, and {records:,.0f} records "
+            "are declared; give a larger epsilon or fewer columns, or describe columns in the domain"
         )
     return plan
 

@@ -319,12 +319,13 @@ def plan_labels(domain: Domain, budget: Budget, terms: Terms) -> tuple[OpenPlan,
     listed = [one for one in columns if not _declared(one).any_type]
     for one in listed:
         _check(one)
-    largest = max((_declared(one).share for one in columns if _declared(one).any_type), default=Fraction(0))
-    described = (plan_columns(any_type, budget, terms, largest),) if any_type else ()
-    # Half of the delta is for columns of any type, or they have a larger share of epsilon.
-    taken = [max(one.budget.delta / budget.delta, largest) for one in described]
-    _check_shares(names, [*(_declared(one).share for one in listed), *taken])
-    return (*(_plan(one, budget, terms) for one in listed), *described)
+    _check_shares(names, (_declared(one).share for one in listed))
+    plans = tuple(_plan(one, budget, terms) for one in listed)
+    if not any_type:
+        return plans
+    left = budget - Budget.sum(one.budget for one in plans) if plans else budget
+    share = max(_declared(one).share for one in columns if _declared(one).any_type)
+    return (*plans, plan_columns(any_type, left, terms, share))
 
 
 def _declared(attribute: Attribute) -> PrivateLabels:

@@ -59,8 +59,12 @@ class LedgerTerms:
         All that may ever be spent.
     neighbours : Neighbours
         The neighbouring relation of all releases.
-    unit, person, rows_per_person
-        The protected unit, as in `Terms`. person: of two related tables what `Terms.key` says of their keys.
+    unit : str
+        What is protected, in words.
+    person : str or None
+        The person key, as in `Terms`; of two related tables what `Terms.key` says of their keys.
+    rows_per_person : int
+        As in `Terms`.
     conversion_delta : Fraction or None
         For (epsilon, delta) under the concentrated account only: the delta at which zCDP charges are converted.
     identity : str, optional

@@ -37,6 +37,7 @@ from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
+from dpgm_core.structure.graphs import Clique, components, neighbours_of
 from dpgm_core.structure.structure import Structure
 
 __all__ = [
@@ -49,7 +50,9 @@ __all__ = [
     "TableDistance",
     "choose_units",
     "cost_of",
+    "count_forest",
     "draw_candidates",
+    "forest_ends",
     "probabilities",
     "table_length",
     "temperature",
@@ -244,7 +247,7 @@ class TableDistance:
 # Clamping at K is max(score, max - K). Where scores move by between min v and max v, so does their maximum, and so do
 # clamped scores: the range of what the weights see stays R. A weight differs from 2^62 exp(-h k) by rounding, a
 # relative 2^-34 at most as the least weight is above 2^33, and by a double's exp, below 2^-45. Each probability
-# differs from weight / total by less than 2^-128, relative 2^-78, as no share is below 2^-29 / 40,000. So log P(c) - h
+# differs from weight / total by less than 2^-128, relative 2^-78, as no share is below 2^-29 / 100,000. So log P(c) - h
 # score_c, scores clamped, is a constant up to 2^-33 for either data set, and log P(c) - log P'(c) varies over c by at
 # most h R + 4 * 2^-33: the mechanism has that bounded range. Its values are on both sides of 0, so it is e-DP, and by
 # Cesar and Rogers (2021), Bounding, concentrating, and truncating, (e^2/8)-zCDP.
@@ -337,12 +340,16 @@ def cost_of(h: Fraction, picks: int, move: int, kind: Literal["pure", "zcdp"]) -
     return Budget("pure", epsilon=picks * each) if kind == "pure" else Budget("zcdp", rho=picks * each**2 / 8)
 
 
-def draw_candidates(scores: IntArray, h: Fraction, picks: int, randomness: Randomness) -> list[int]:
+def draw_candidates(
+    scores: IntArray, h: Fraction, picks: int, randomness: Randomness, ends: IntArray | None = None
+) -> list[int]:
     """Draw `picks` candidates without replacement, each by the exponential mechanism among those left.
 
-    scores: (candidates,), whole numbers. Source of the cost of several picks: Durfee and Rogers (2019).
+    scores: (candidates,), whole numbers. ends: of a forest, (candidates, 2), the trees that each pair connects, as
+    numbers; pairs inside a tree are left out from then on. There must be so many picks left. Source of the cost of
+    several picks: Durfee and Rogers (2019); which are left is a function of the picks before.
     """
-    left = np.arange(len(scores))
+    left, trees = np.arange(len(scores)), None if ends is None else np.array(ends)
     picked = []
     for _ in range(picks):
         above, below = _cumulated(scores[left], h)
@@ -352,8 +359,56 @@ def draw_candidates(scores: IntArray, h: Fraction, picks: int, randomness: Rando
         # how many totals are at most the share; all are looked at, whatever it is
         place = int(np.count_nonzero((above < first) | ((above == first) & (below <= second))))
         picked.append(int(left[place]))
-        left = np.delete(left, place)
+        if trees is None:
+            left = np.delete(left, place)
+        else:
+            one, other = trees[left[place]]
+            trees[trees == other] = one
+            left = left[trees[left, 0] != trees[left, 1]]
     return picked
+
+
+def forest_ends(pairs: Sequence[Clique], connected: Iterable[Clique]) -> IntArray:
+    """Return the trees that each pair would connect, (pairs, 2), as numbers.
+
+    connected: cliques whose attributes are in one tree before. Raises StructureError for pairs that are none, or lie
+    inside a tree.
+
+    >>> forest_ends([("a", "c"), ("b", "d")], [("a", "b")]).tolist()
+    [[0, 1], [0, 2]]
+    """
+    if not all(len(pair) == 2 for pair in pairs):
+        raise StructureError("a forest is chosen among pairs of attributes")
+    names = dict.fromkeys(name for clique in (*connected, *pairs) for name in clique)
+    trees = components(neighbours_of(names, connected))
+    tree = {name: number for number, names in enumerate(trees) for name in names}
+    ends = np.array([[tree[one], tree[other]] for one, other in pairs], np.int64)
+    if np.any(ends[:, 0] == ends[:, 1]):
+        raise StructureError("a pair of the forest's candidates is connected before; leave it out")
+    return ends
+
+
+def count_forest(ends: IntArray, order: Iterable[int] | None = None) -> int:
+    """Return how many pairs connect two trees, one after the other: the edges of every largest forest of all of them.
+
+    ends: of each pair, from `forest_ends`. order: of the pairs; all if left out.
+
+    >>> count_forest(np.array([[0, 1], [1, 2], [0, 2]])), count_forest(np.array([[0, 1], [1, 2], [0, 2]]), [2, 0])
+    (2, 2)
+    """
+    above = list(range(int(ends.max(initial=-1)) + 1))
+
+    def root(tree: int) -> int:
+        while above[tree] != tree:
+            above[tree] = tree = above[above[tree]]
+        return tree
+
+    edges = 0
+    for one, other in (ends if order is None else ends[list(order)]).tolist():
+        first, second = root(one), root(other)
+        above[second] = first
+        edges += first != second
+    return edges
 
 
 def probabilities(scores: IntArray, h: Fraction) -> list[Fraction]:

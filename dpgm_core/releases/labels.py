@@ -1,8 +1,8 @@
 """Private labels of open columns with their noisy counts: safe to publish, and paid for.
 
 They cost an (epsilon, delta) of their own, in a charge before that of the tables. Each release that counts by them
-carries them; releases that share them count their cost once. Read from a file, the cost is computed again from the
-noise.
+carries them; releases that share them count their cost once. Columns of any type are in one account with the tables of
+their run, of which they state the whole. Read from a file, the cost is computed again from the noise.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from dpgm_core.errors import BudgetError, DomainError, DpgmError, ModelFileError
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.columns import ColumnsNoise, ColumnsPlan
 from dpgm_core.privacy.labels import LabelsPlan, ThresholdNoise, open_columns
+from dpgm_core.privacy.ledger_terms import LedgerAccount
 from dpgm_core.privacy.terms import Terms
 
 __all__ = [
@@ -103,10 +104,16 @@ class FoundColumn:
 
 @frozen(kw_only=True)
 class FoundColumns:
-    """The columns of any type of a run. budget: what they cost together. noise: on all counts, with the threshold."""
+    """The columns of any type of a run. noise: on all counts, with the threshold.
+
+    budget: what finding them costs, if nothing follows. whole: what it costs with tables of the same run that cost no
+    more than `tables`, a mu.
+    """
 
     columns: tuple[FoundColumn, ...]
     budget: Budget
+    whole: Budget
+    tables: Budget
     noise: ColumnsNoise
 
 
@@ -132,7 +139,7 @@ def draw_columns(
             drawn = _noisy(counts, noise.draw_labels(len(counts), randomness))
             published = _published(drawn, noise.threshold, attribute.private.keep)
         columns.append(FoundColumn(declared=attribute, labels=published, shapes=of_shapes, noise=noise))
-    return FoundColumns(columns=tuple(columns), budget=plan.budget, noise=noise)
+    return FoundColumns(columns=tuple(columns), budget=plan.budget, whole=plan.whole, tables=plan.tables, noise=noise)
 
 
 def _noisy(counts: Mapping[str, int], noise: IntArray) -> dict[str, int]:
@@ -158,6 +165,24 @@ class Discovery:
         """What all columns cost together."""
         together = [] if self.described is None else [self.described.budget]
         return Budget.sum([*(one.budget for one in self.columns), *together])
+
+    def with_tables(self, costs: Sequence[Budget]) -> Budget | None:
+        """What the columns cost together with the tables of their run; None where the account does not have those.
+
+        costs: of the releases that carry it.
+        """
+        one = self.described
+        if one is None or any(cost.kind != "gdp" for cost in costs) or not Budget.sum(costs) <= one.tables:
+            return None
+        return Budget.sum([*(column.budget for column in self.columns), one.whole])
+
+    def price_of_tables(self, tables: Budget, account: LedgerAccount) -> Budget | None:
+        """What a ledger is charged for tables in one account with the search; None where that is their own cost.
+
+        With what the search cost it adds up to the whole. A Gaussian account adds the mu of the tables as it is.
+        """
+        one = self.described
+        return None if one is None or tables.kind != "gdp" or account == "gaussian" else one.whole - one.budget
 
     @property
     def is_identified(self) -> bool:
@@ -211,6 +236,8 @@ class Discovery:
             return facts
         described = {
             "budget": self.described.budget.to_dict(),
+            "whole": self.described.whole.to_dict(),
+            "tables": self.described.tables.to_dict(),
             "shapes_variance": str(self.described.noise.shapes_variance),
             "variance": str(self.described.noise.variance),
             "threshold": self.described.noise.threshold,
@@ -303,12 +330,12 @@ def read_discovery(stated: Any, terms: Terms) -> Discovery:
 
 def _described(stated: Any, terms: Terms) -> FoundColumns:
     """Columns of any type; refused where noise and threshold do not cover what they are said to cost."""
-    keys = {"budget", "shapes_variance", "variance", "threshold", "columns"}
+    keys = {"budget", "whole", "tables", "shapes_variance", "variance", "threshold", "columns"}
     if not isinstance(stated, Mapping) or set(stated) != keys or not isinstance(stated["columns"], list):
         raise ModelFileError(f"columns of any type must state {', '.join(sorted(keys))}")
     if not stated["columns"]:
         raise ModelFileError("the columns of any type are none")
-    budget = Budget.parse(stated["budget"])
+    budget, whole, tables = (Budget.parse(stated[name]) for name in ("budget", "whole", "tables"))
     variances = {name: converter.structure(stated[name], str) for name in ("shapes_variance", "variance")}
     try:
         noise = ColumnsNoise(
@@ -322,15 +349,18 @@ def _described(stated: Any, terms: Terms) -> FoundColumns:
         columns = [_read_column(one, noise) for one in stated["columns"]]
         labelled = sum(has_labels(dict(one.shapes), noise.shapes_sigma) for one in columns)
         noise = evolve(noise, labelled=labelled)
-        covered = budget.kind == "approx" and noise.delta(budget.epsilon) <= budget.delta
+        covered = (budget.kind, whole.kind, tables.kind) == ("approx", "approx", "gdp") and (
+            noise.delta(budget.epsilon) <= budget.delta and noise.delta(whole.epsilon, tables.mu_squared) <= whole.delta
+        )
     except BudgetError as error:
         raise ModelFileError(f"columns of any type were found by no noise that has a cost: {error}") from None
     if not covered:
         raise ModelFileError(
-            f"finding columns of any type is said to cost {budget}, which its noise and threshold do not cover; the "
-            "file was edited"
+            f"finding columns of any type is said to cost {budget}, and {whole} with tables of {tables}, which its "
+            "noise and threshold do not cover; the file was edited"
         )
-    return FoundColumns(columns=tuple(evolve(one, noise=noise) for one in columns), budget=budget, noise=noise)
+    columns = [evolve(one, noise=noise) for one in columns]
+    return FoundColumns(columns=tuple(columns), budget=budget, whole=whole, tables=tables, noise=noise)
 
 
 def _read_column(stated: Any, noise: ColumnsNoise) -> FoundColumn:

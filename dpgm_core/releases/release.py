@@ -495,8 +495,14 @@ def total_cost(
 
     cost: of the releases without those labels, where it is known. Raises BudgetError as `compose_budgets` does.
     """
-    costs = [one.cost for one in releases] if cost is None else [cost]
-    return compose_budgets([*(one.cost for one in discoveries(releases)), *costs], conversion_delta)
+    rest, before = list(releases), list[Budget]()
+    for found in discoveries(releases):
+        together = found.with_tables([one.cost for one in releases if one.discovery == found])
+        before.append(found.cost if together is None else together)
+        if together is not None:
+            rest = [one for one in rest if one.discovery != found]
+    costs = [one.cost for one in rest] if cost is None or len(rest) < len(releases) else [cost]
+    return compose_budgets([*before, *costs], conversion_delta)
 
 
 def _origin(releases: Sequence[NoisyTables]) -> Origin:

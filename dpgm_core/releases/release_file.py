@@ -22,13 +22,21 @@ from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DomainError, DpgmError, ModelFileError, OptionError, StructureError
 from dpgm_core.privacy.accounting import MAX_ROUNDS, compose, sampling_probability
-from dpgm_core.privacy.bins import check_single_rows
+from dpgm_core.privacy.bins import moved_rows
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contrasts import check_contrasts, spread
 from dpgm_core.privacy.descent import Loss, Regressions
 from dpgm_core.privacy.measurement import Measurement
 from dpgm_core.privacy.mechanism import Calibration, Noise, check_claims, check_together
-from dpgm_core.privacy.selection import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, SCORE_GRID, TableDistance, table_length
+from dpgm_core.privacy.selection import (
+    MAX_TABLE_LENGTH,
+    MIN_TABLE_LENGTH,
+    SCORE_GRID,
+    TableDistance,
+    count_forest,
+    forest_ends,
+    table_length,
+)
 from dpgm_core.privacy.sensitivity import ClippedScore
 from dpgm_core.privacy.session_account import SessionAccount
 from dpgm_core.privacy.terms import Terms
@@ -226,7 +234,7 @@ def _read_bins(plain: Any, domain: Domain, terms: Terms, budget: Budget) -> tupl
         raise ModelFileError("the private bins of its session are no list")
     if domain.undetermined:
         raise ModelFileError(f"bins or labels of {domain.undetermined[0]!r} were never found; it was edited")
-    read = tuple(read_bins(one, terms.neighbours, _kind(budget)) for one in plain)
+    read = tuple(read_bins(one, moved_rows(terms), _kind(budget)) for one in plain)
     names = [one.name for one in read]
     if len(set(names)) < len(names):
         raise ModelFileError("its session found private bins of one column twice; it was edited")
@@ -235,9 +243,6 @@ def _read_bins(plain: Any, domain: Domain, terms: Terms, budget: Budget) -> tupl
             raise ModelFileError(
                 f"its domain does not have the bins that its session found of {one.name!r}; it was edited"
             )
-    if read:
-        with _refused("{}; it was edited", BudgetError):
-            check_single_rows(terms, names)
     return read
 
 
@@ -350,6 +355,11 @@ class _Reader:
             set(picked) <= set(group) and len(set(picked)) == len(picked) == len(chosen[0]) > 0
             for picked, group in zip(chosen, parts, strict=True)
         )
+        forest = None
+        if plain.get("forest") is not None:
+            forest = tuple(map(tuple, converter.structure(plain["forest"], list[list[str]])))
+            with _refused("a choice of its session is no forest: {}", StructureError):
+                sound = sound and len(parts) == 1 and self._is_forest(cliques, forest, chosen[0])
         temperature = amount("the temperature of a choice", converter.structure(plain["temperature"], str))
         grid = converter.structure(plain["grid"], int)
         if not sound or not MIN_TABLE_LENGTH <= table_length(temperature) <= MAX_TABLE_LENGTH:
@@ -364,7 +374,14 @@ class _Reader:
             grid=grid,
             person=self._person,
             kind=_kind(self._session.budget),
+            forest=forest,
         )
+
+    def _is_forest(self, pairs: Sequence[Clique], connected: Sequence[Clique], chosen: Sequence[int]) -> bool:
+        """Whether no pair chosen lies inside a tree of those before and of what was connected."""
+        if not {name for clique in connected for name in clique} <= set(self._domains[0].names):
+            return False
+        return count_forest(forest_ends(pairs, connected), chosen) == len(chosen)
 
     def _scored(self, plain: Mapping[str, Any]) -> NoisyScores:
         cliques = self._cliques(plain["candidates"])

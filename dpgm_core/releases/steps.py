@@ -26,7 +26,7 @@ from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.descent import Loss, Regressions, descent_cost, reach, within_limits
 from dpgm_core.privacy.mechanism import Calibration, Mechanism, calibrate, mechanism_name
 from dpgm_core.privacy.selection import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, SCORE_GRID, cost_of, table_length
-from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
+from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.session_account import SessionAccount
 from dpgm_core.privacy.votes import Voter
 from dpgm_core.releases.calibrations import calibration_to
@@ -259,8 +259,11 @@ class FoundBins:
         }
 
 
-def read_bins(plain: Any, neighbours: Neighbours, kind: Literal["pure", "zcdp"]) -> FoundBins:
-    """The bins of one column out of a session's file. Raises ModelFileError for what no session finds."""
+def read_bins(plain: Any, rows: int, kind: Literal["pure", "zcdp"]) -> FoundBins:
+    """The bins of one column out of a session's file. Raises ModelFileError for what no session finds.
+
+    rows: that come or go between neighbours.
+    """
     keys = {"column", "declared", "cells", "temperatures", "choices"}
     if not isinstance(plain, Mapping) or set(plain) != keys:
         raise ModelFileError(f"private bins of its session must state {', '.join(sorted(keys))}")
@@ -272,7 +275,7 @@ def read_bins(plain: Any, neighbours: Neighbours, kind: Literal["pure", "zcdp"])
     search = BinsPlan(
         attribute=attribute,
         temperatures=tuple(_temperature(text) for text in converter.structure(plain["temperatures"], list[str])),
-        neighbours=neighbours,
+        rows=rows,
         kind=kind,
     )
     if len(search.temperatures) > attribute.private.count.bit_length() - 1:
@@ -384,8 +387,9 @@ class Choice(_WithoutNumbers):
     """What one call of the exponential mechanism chose, and how.
 
     candidates: those there were. groups: of which candidates one choice was made each, by number. chosen: of each
-    group the numbers picked, in their order. temperature: h, per unit of the score. grid: units a record. person: how
-    far one person moves a distance at most, records. kind: of budget, pure or zcdp.
+    group the numbers picked, in their order. forest: of a forest, the cliques whose attributes were connected before,
+    so that no pick closed a cycle; None: picks of any kind. temperature: h, per unit of the score. grid: units a
+    record. person: how far one person moves a distance at most, records. kind: of budget, pure or zcdp.
 
     >>> one = Choice(candidates=(("a",), ("b",)), groups=((0, 1),), chosen=((1,),), temperature=Fraction(1, 32),
     ...     grid=16, person=1, kind="pure")
@@ -400,6 +404,7 @@ class Choice(_WithoutNumbers):
     grid: int
     person: int
     kind: Literal["pure", "zcdp"]
+    forest: tuple[Clique, ...] | None = None
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -420,6 +425,7 @@ class Choice(_WithoutNumbers):
             "chosen": [list(group) for group in self.chosen],
             "temperature": str(self.temperature),
             "grid": self.grid,
+            **({} if self.forest is None else {"forest": [list(clique) for clique in self.forest]}),
         }
 
     def __repr__(self) -> str:

@@ -22,7 +22,7 @@ from dpgm_core.structure.graphs import Clique
 __all__ = ["Workload"]
 
 #: Limit of the time that selection takes. All pairs of 256 attributes are 32,896.
-MAX_CANDIDATES = 40_000
+MAX_CANDIDATES = 100_000
 #: Largest number of candidates for which the default workload is of three attributes.
 MAX_TRIPLES = 20_000
 #: Default of the largest table that may be measured, cells.
@@ -56,7 +56,7 @@ class Workload:
     StructureError, OptionError
         For cliques and weights that do not fit, and where no candidate is left.
     TooLarge
-        For more than 40,000 candidates.
+        For more than 100,000 candidates.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Workload:
         never: Iterable[Sequence[str]] = (),
     ) -> Workload:
         """Return every set of 3 attributes (with a target, if any) where that leaves at most 20,000 candidates; else of
-        2 attributes where it leaves at most 40,000; else of 1.
+        2 attributes where it leaves at most 100,000; else of 1.
 
         >>> Workload.default(Domain.from_sizes({"a": 2, "b": 2})) == Workload.all(Domain.from_sizes({"a": 2, "b": 2}))
         True

@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 from scipy.stats import chisquare
 
-from dpgm_core import Attribute, Budget, Domain, Ledger, Neighbours, SeededRandomness, Structure, Workload, make
+from dpgm_core import Attribute, Budget, Domain, Ledger, SeededRandomness, Structure, Workload, load_release, make
 from dpgm_core.counting.bins import rank_scores, ranks_of
 from dpgm_core.counting.rows import Persons
 from dpgm_core.curator.steps import count_grids, find_bins, grid_attributes
@@ -25,7 +25,7 @@ ONE = Budget.pure(1)
 
 
 def _asked(column, temperatures):
-    return BinsPlan(attribute=column, temperatures=temperatures, neighbours=Neighbours.ADD_REMOVE, kind="pure")
+    return BinsPlan(attribute=column, temperatures=temperatures, rows=1, kind="pure")
 
 
 def _found(asked, persons, randomness):
@@ -176,13 +176,24 @@ def test_what_fails_while_bins_are_found_has_no_record_among_its_variables():
     assert not [value for value in held if isinstance(value, (Persons, np.ndarray))]
 
 
-def test_a_person_of_several_rows_is_refused_before_any_record_is_read():
-    """Claim: the refusal names the column."""
-    domain = Domain([private_bins("age", 8)])
-    curator = _curator({"age": np.arange(5), "id": np.arange(5)}, domain, person="id", rows_per_person=2)
-    with pytest.raises(BudgetError, match=r"'age'.*one row per person"):
-        curator.session(workload=Workload.all(domain))
-    assert curator.remaining == Budget.pure(1)
+def test_a_person_of_several_rows_costs_as_many_times_as_much(tmp_path):
+    """Claim: levels have the share whatever the rows, at a temperature as many times lower; a file says the same.
+
+    Of three rows with one key two count.
+    """
+    domain, budget = Domain([private_bins("age", 4)]), Budget.pure(200)
+    data = {"age": np.array([*range(50), 1, 1, 1, 1]), "id": np.array([*range(50), 90, 90, 90, 91])}
+    for rows in (1, 2):
+        path = tmp_path / f"{rows}.dpgm"
+        curator = _curator(data, domain, budget=budget, person="id", rows_per_person=rows, save_to=path)
+        with curator.session(workload=Workload.all(domain)) as session:
+            session.measure(["age"], session.remaining)
+        (bins,) = curator.released[0].session.bins
+        assert float(bins.cost.epsilon) == pytest.approx(4, rel=0.01)
+        assert float(bins.search.temperatures[0]) * rows == pytest.approx(0.5, rel=0.01)
+        again = load_release(path).session.bins
+        assert again == (bins,) and again[0].search.rows == rows
+        assert round(curator.released[0].total) == 51 + rows
 
 
 @pytest.mark.parametrize("wrong", [{"unknown": 0}, {"labels": (*private_bins("age", 8).labels[:-1], "37")}])

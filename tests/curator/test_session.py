@@ -280,6 +280,9 @@ def test_with_no_noise_to_speak_of_all_is_as_counted():
         assert session.select(flat(offsets=offsets), each).chosen == ((order[1],),)
         groups = ((order[2], order[1]), (order[0],), (order[1], order[2]))
         assert session.select(flat(groups=groups), each).chosen == ((order[1],), (order[0],), (order[1],))
+        forest = session.select(flat(), each, 2, forest=[("a", "d")])
+        assert forest.chosen == (tuple(number for number in order if order.index(number) < 2),)
+        assert forest.forest == (("a", "d"),)
         assert session.has_tables and session.pooled().structure.cliques == (("b", "c"), ("a",))
 
 
@@ -376,6 +379,11 @@ BAD = {
     "no picks": lambda s, b: s.select(flat(), b, 0),
     "too many picks": lambda s, b: s.select(flat(groups=((0, 1), (2,))), b, 2),
     "hardly anything": lambda s, b: s.select(flat(), Budget.zcdp("1e-15")),
+    "more edges than a forest has": lambda s, b: s.select(flat(), b, 3, forest=[("a", "d")]),
+    "a forest in groups": lambda s, b: s.select(flat(groups=((0, 1),)), b, forest=[]),
+    "a forest of one attribute": lambda s, b: s.select(flat(Structure(DOMAIN, [("a",)])), b, forest=[]),
+    "a pair inside a tree": lambda s, b: s.select(flat(), b, forest=[("a", "b")]),
+    "a forest of other attributes": lambda s, b: s.select(flat(), b, forest=[("a", "zz")]),
     "choice too dear": lambda s, b: s.select(flat(), s.budget * 2),
     "scores too dear": lambda s, b: s.score(flat(), s.budget * 2),
     "descent too dear": lambda s, b: s.descend(slopes(), s.budget * 2),

@@ -89,8 +89,32 @@ def test_what_is_below_the_noise_does_not_count():
     assert table_of({**sure, "integer 2^6": 35}, {}, 8, 10.0)["bins"][-1] == 127
     assert table_of({**sure, "integer 2^9": 35}, {}, 8, 10.0)["bins"][-1] == 63
     assert table_of({**sure, "text": 40, "number.2 2^5": 45}, {}, 8, 10.0)["type"] == "integer"
-    assert table_of({**sure, "text": 500}, {"a": 450, "16": 90}, 8, 10.0) == {"labels": ["a", "16"]}
+    several = {"a": 110, "b": 110, "c": 110, "d": 110, "16": 90}
+    assert table_of({**sure, "text": 500}, several, 8, 10.0) == {"labels": ["a", "b", "c", "d", "16"]}
     assert table_of({}, {}, 8, 10.0) == {"labels": []}
+
+
+def test_bins_are_as_many_as_have_persons_for_the_noise():
+    """Up to `keep`, each with a standard deviation of persons in the mean; 16 whatever the noise."""
+    counts = {f"integer 2^{power}": 1000 for power in range(8, 12)}
+    many = {sigma: len(table_of(counts, {}, 64, sigma)["bins"]) - 1 for sigma in (10.0, 100.0, 150.0)}
+    assert many == {10.0: 64, 100.0: 40, 150.0: 24}
+
+
+def test_few_texts_among_other_values_mark_what_is_missing():
+    """Up to three, where most are of one type; labels that cover the column stay labels."""
+    sure = {"integer 2^14": 400, "integer 2^15": 900, "text": 300}
+    table = table_of(sure, {"NA": 200, "x": 90, "20000": 60}, 8, 10.0)
+    assert table["type"] == "integer" and table["null_values"] == ["NA", "x"]
+    assert table_of({**sure, "text": 1400}, {"NA": 1390}, 8, 10.0) == {"labels": ["NA"]}  # most are texts
+    assert table_of(sure, {"NA": 100, "20000": 60}, 8, 10.0) == {"labels": ["NA", "20000"]}  # other texts are not known
+    assert table_of(sure, {"NA": 300, "20000": 400, "40000": 880}, 8, 10.0) == {"labels": ["40000", "20000", "NA"]}
+    days = table_of({"date 2015": 900, "text": 300}, {"open": 290}, 32, 10.0)
+    assert days["type"] == "date" and days["null_values"] == ["open"]
+    clock = table_of({"time": 900, "text": 300}, {"?": 290}, 32, 10.0)
+    assert clock == {"type": "time", "bins": 24, "null_values": ["?"]}
+    declared = Attribute.from_dict("a", {"private": True, "null_values": ["", "n/a"]})
+    assert declared.with_released(sure, {"NA": 290}, 10.0).null_values == ("", "n/a", "NA")
 
 
 def test_types_by_example():
@@ -141,10 +165,10 @@ def test_wide_ranges_of_numbers_keep_their_order(one, other):
 
 
 def test_a_long_span_of_dates_has_as_many_bins_as_may_be():
-    """A hundred birth years in 32 bins."""
+    """A hundred birth years in 64 bins."""
     days = [date(1920, 1, 1) + timedelta(days=1826 * number) for number in range(20)]
     found = OPEN.with_released({shape_of(str(day).encode()): 100 for day in days}, {}, 10.0)
-    assert found.values.kind == "date" and len(found.edges) == 33
+    assert found.values.kind == "date" and len(found.edges) == 65
 
 
 def test_constraints_of_columns_of_any_type_name_no_labels():

@@ -173,7 +173,8 @@ def labels_files() -> dict[str, bytes]:
     counts: dict[str, int] = {"cook": 900, "pilot": 200, "é": 200, "a b": 156}
     columns = tuple(FoundLabels.of(one, counts if one.column == "job" else {}) for one in asked)
     found = Discovery(columns=columns, terms=terms, private=True, provenance={"mark": "00ff"})
-    plan = ColumnsPlan(columns=("any", "other"), budget=budget, labels=1, neighbours="add-remove")
+    whole = Budget.approx("0.5", "1e-6")
+    plan = ColumnsPlan(columns=("any", "other"), whole=whole, share=Fraction(1, 20), labels=1, neighbours="add-remove")
     any_type = [dpgm.Attribute.from_dict(name, {"private": True}) for name in plan.columns]
     shapes = [{"text": 2000}, {"integer 2^4": 900, "integer 2^5": 700}]
     described = draw_columns(plan, any_type, [counts, {}], shapes, dpgm.SeededRandomness(1))
@@ -186,9 +187,10 @@ def read_labels(path: Path, sound: bytes) -> str:
         if not one.noise.cost <= one.budget or any(count < one.noise.threshold for count in one.counts):
             raise Broken("labels that cost more than is stated, or below their threshold")
     if found.described is not None:
-        noise, cost = found.described.noise, found.described.budget
+        noise, cost, whole = found.described.noise, found.described.budget, found.described.whole
+        together = noise.delta(whole.epsilon, found.described.tables.mu_squared)
         few = [count for one in found.described.columns for _, count in one.labels if count < noise.threshold]
-        if few or noise.delta(cost.epsilon) > cost.delta:
+        if few or noise.delta(cost.epsilon) > cost.delta or together > whole.delta:
             raise Broken("columns that cost more than is stated, or labels below their threshold")
     again = path.with_name("again")
     found.save(again)

@@ -35,6 +35,7 @@ from dpgm_core.curator import session, steps
 from dpgm_core.privacy import descent, ledger
 from dpgm_core.privacy.contrasts import spread
 from dpgm_core.privacy.measurement import Measurement
+from dpgm_core.privacy.selection import count_forest
 from dpgm_core.releases.labels import FoundLabels
 from dpgm_core.structure.tables import Tables
 
@@ -153,9 +154,13 @@ def _never(words: list[object], distance: int, budget: Any, randomness: Any) -> 
     return False
 
 
-def _first_of_all(words: list[object], scores: Any, h: Any, picks: int, randomness: Any) -> list[int]:
-    _CHOSEN(scores, h, picks, _Counted(randomness, words))
-    return list(range(picks))
+def _first_of_all(words: list[object], scores: Any, h: Any, picks: int, randomness: Any, ends: Any = None) -> list[int]:
+    _CHOSEN(scores, h, picks, _Counted(randomness, words), ends)
+    if ends is None:
+        return list(range(picks))
+    return [number for number in range(len(ends)) if count_forest(ends[: number + 1]) > count_forest(ends[:number])][
+        :picks
+    ]
 
 
 def _same_labels_for_all(asked: Any, counted: Any, randomness: Any) -> Any:

@@ -9,6 +9,7 @@ from attrs import evolve
 
 from dpgm_core import Budget, BudgetError, Contributions, Domain, OptionError, SeededRandomness, Terms
 from dpgm_core.privacy.columns import ColumnsPlan, plan_columns
+from dpgm_core.privacy.gaussian import gaussian_variance
 from dpgm_core.privacy.labels import plan_labels
 from dpgm_core.privacy.samplers import bounded_variance
 
@@ -16,10 +17,10 @@ BUDGET = Budget.approx("0.8", "0.02")
 BOTH = ["add-remove", "replace-one"]
 
 
-def plan(columns=1, budget=BUDGET, labels=1, neighbours="add-remove"):
+def plan(columns=1, whole=BUDGET, labels=1, neighbours="add-remove", share=Fraction(1, 2)):
     """A plan for so many columns."""
     names = tuple(f"c{number}" for number in range(columns))
-    return ColumnsPlan(columns=names, budget=budget, labels=labels, neighbours=neighbours)
+    return ColumnsPlan(columns=names, whole=whole, share=share, labels=labels, neighbours=neighbours)
 
 
 def masses(variance, width):
@@ -45,16 +46,18 @@ def law_of_label(count, noise, width):
     return np.concatenate([[mass[~shown].sum()], above])
 
 
-def worst_delta(noise, epsilon, moves):
+def worst_delta(noise, epsilon, moves, table=None):
     """The largest delta of one column: a shape moves, and labels of one person, own or not, as `moves` says.
 
-    moves: pairs (labels that move by one and that others have, labels that the person alone has).
+    moves: pairs (labels that move by one and that others have, labels that the person alone has). table: the variance
+    of a table's cell that moves too.
     """
     width = math.ceil(9 * math.sqrt(max(noise.variance, noise.shapes_variance)))
     shapes = [law_of_shape(count, noise.shapes_variance, width) for count in (0, 1)]
     worst = 0.0
     for shared, own in moves:
         pairs = [shapes]
+        pairs += [[law_of_shape(up, table, math.ceil(9 * math.sqrt(table))) for up in (0, 1)]] if table else []
         pairs += [[law_of_label(noise.threshold - 1 + up, noise, width) for up in (0, 1)]] * shared
         pairs += [[law_of_label(up, noise, width) for up in (0, 1)]] * own
         for order in (1, -1):
@@ -67,16 +70,23 @@ def worst_delta(noise, epsilon, moves):
 
 
 def test_no_neighbours_tell_more_than_is_paid_for():
-    """A person comes or goes, with a label that others have or one of their own; noise for less is found out."""
-    noise = plan().noise(1)
-    moves = [(1, 0), (0, 1)]
-    stated = float(noise.delta(BUDGET.epsilon))
-    assert worst_delta(noise, 0.8, moves) <= stated <= 0.02
-    # Nothing is given away: the price of Gaussian noise is most of the delta.
-    assert worst_delta(noise, 0.8, [(1, 0)]) > 0.5 * 0.02
-    assert worst_delta(evolve(noise, threshold=noise.threshold // 2), 0.8, moves) > 0.02
-    assert worst_delta(evolve(noise, variance=bounded_variance(noise.variance / 2)), 0.8, moves) > 0.02
-    assert worst_delta(evolve(noise, shapes_variance=bounded_variance(noise.shapes_variance / 4)), 0.8, moves) > 0.02
+    """A person comes or goes, with a label that others have or one of their own; noise for less is seen at once.
+
+    Of the search alone, and with a table after it.
+    """
+    asked, moves = plan(), [(1, 0), (0, 1)]
+    noise, table = asked.noise(1), gaussian_variance(asked.tables.mu_squared, 1)
+    for budget, cell in ((asked.budget, None), (asked.whole, float(table))):
+        epsilon, delta = float(budget.epsilon), float(budget.delta)
+        stated = float(noise.delta(budget.epsilon, asked.tables.mu_squared if cell else Fraction(0)))
+        assert worst_delta(noise, epsilon, moves, cell) <= stated <= delta
+        # Nothing is given away: the price of Gaussian noise is most of the delta.
+        assert worst_delta(noise, epsilon, [(1, 0)], cell) > 0.5 * delta
+        wrong = [{"threshold": noise.threshold // 2}, {"variance": bounded_variance(noise.variance / 3)}]
+        wrong.append({"shapes_variance": bounded_variance(noise.shapes_variance / 6)})
+        for values in wrong:
+            assert worst_delta(evolve(noise, **values), epsilon, moves, cell) > delta
+    assert worst_delta(noise, epsilon, moves, cell / 2) > delta
 
 
 @pytest.mark.parametrize("neighbours", BOTH)
@@ -86,7 +96,8 @@ def test_the_cost_is_within_the_budget_whatever_shapes_say(neighbours, labels):
     whole = plan(5, labels=labels, neighbours=neighbours)
     noises = [whole.noise(count) for count in range(6)]
     for noise in noises:
-        assert noise.delta(BUDGET.epsilon) <= BUDGET.delta
+        assert noise.delta(BUDGET.epsilon, whole.tables.mu_squared) <= BUDGET.delta
+        assert noise.delta(whole.budget.epsilon) <= whole.budget.delta
     assert len({noise.shapes_variance for noise in noises}) == 1
     thresholds = [noise.threshold for noise in noises[1:]]
     assert thresholds == sorted(thresholds)
@@ -115,21 +126,20 @@ def test_draws_pass_the_threshold_as_often_as_stated():
     )
 
 
-def test_a_run_plans_a_twentieth_of_epsilon_and_half_of_delta_for_all():
-    """One plan for all columns of any type, after those with a share of their own."""
+def test_a_run_plans_a_twentieth_of_mu_squared_for_all():
+    """One plan for all columns of any type, out of what columns with a share of their own leave."""
     open_one = {"labels": {"private": True, "keep": 4, "share": 0.1}}
     tables = {"a": {"private": True}, "b": open_one, "c": {"private": True}, "d": {"size": 2}}
     domain = Domain.from_dict({"attributes": tables})
     budget, terms = Budget.approx(2, "1e-6"), Terms(neighbours="add-remove")
     listed, together = plan_labels(domain, budget, terms)
     assert listed.column == "b" and together.columns == ("a", "c")
-    assert together.budget == Budget.approx("0.1", "5e-7")
+    assert together.whole == Budget.approx("1.8", "9e-7") and together.budget <= together.whole * Fraction(1, 2)
+    found = float(together.noise(2).mu_squared / (together.noise(2).mu_squared + together.tables.mu_squared))
+    assert found == pytest.approx(0.05, rel=0.01)
     assert "types, ranges and labels of 2 columns are found first" in together.note()
     more = Domain.from_dict({"attributes": {**tables, "c": {"private": True, "share": "1/5"}}})
-    assert plan_labels(more, budget, terms)[1].budget == Budget.approx("0.4", "5e-7")
-    many = Domain.from_dict({"attributes": {**tables, "b": {"labels": {"private": True, "keep": 4, "share": 0.5}}}})
-    with pytest.raises(BudgetError, match="which leaves nothing"):
-        plan_labels(many, budget, terms)
+    assert plan_labels(more, budget, terms)[1].share == Fraction(1, 5)
     with pytest.raises(BudgetError, match="give it a delta"):
         plan_labels(domain, Budget.pure(1), terms)
     with pytest.raises(OptionError, match="normalised contributions"):
@@ -147,4 +157,7 @@ def test_too_little_is_refused_before_anything_is_read():
         plan_columns(tuple("abcdefgh"), Budget.approx(1, "1e-6"), terms, Fraction(1, 20))
     for budget in (Budget.pure(1), Budget.approx("1e-14", "1e-14")):
         with pytest.raises(BudgetError):
-            plan(budget=budget)
+            plan(whole=budget)
+    for share in (Fraction(0), Fraction(1), 0.1):
+        with pytest.raises(BudgetError, match="share of columns of any type"):
+            plan(share=share)

@@ -24,13 +24,16 @@ from dpgm_core.privacy.selection import (
     WEIGHT_GRID,
     TableDistance,
     cost_of,
+    count_forest,
     draw_candidates,
+    forest_ends,
     probabilities,
     table_length,
     temperature,
 )
 
 ORDERS = (1.01, 2.0, 8.0, 64.0)
+NODES = "abcde"
 
 
 def losses(one, other, h):
@@ -112,13 +115,13 @@ def test_the_numbers_of_the_proof(h):
 
 
 def test_many_candidates_fit_the_words():
-    """40,000 candidates, as many as a workload has: sums need more than 64 bits, and nobody's share is lost."""
-    scores = np.zeros(40_000, np.int64)
+    """100,000 candidates, as many as a workload has: sums need more than 64 bits, and nobody's share is lost."""
+    scores = np.zeros(100_000, np.int64)
     told = probabilities(scores, Fraction(1, 20))
     assert sum(told) == 1 and max(told) - min(told) <= Fraction(1, 2**128)
     scores[7] = 10**9
     told = probabilities(scores, Fraction(1, 20))
-    assert all(told) and 1 - told[7] < Fraction(40_000, 2**27)
+    assert all(told) and 1 - told[7] < Fraction(100_000, 2**27)
 
 
 # --- temperatures ---------------------------------------------------------------------------------------------------
@@ -364,3 +367,47 @@ def test_attributes_that_have_no_contrast_are_named():
 def test_offsets_may_be_an_array():
     """As selectors compute them."""
     assert distance(offsets=np.array([1.0, 2.0])).whole_offsets.tolist() == [1024, 2048]
+
+
+# --- forests ----------------------------------------------------------------------------------------------------------
+
+
+@given(
+    pairs=st.lists(st.sampled_from(list(itertools.combinations(NODES, 2))), min_size=1, unique=True),
+    before=st.lists(st.sampled_from([("a",), ("a", "b"), ("b", "c", "d"), ("d", "e")]), max_size=2),
+    seed=st.integers(0, 999),
+    data=st.data(),
+)
+def test_a_forest_is_drawn_as_pick_after_pick_among_the_pairs_that_close_no_cycle(pairs, before, seed, data):
+    """The same words give the same pairs as calls for one pick each, whose law is proven; a largest forest."""
+    tree = {name: {name} for name in NODES}
+
+    def connect(names):
+        whole = set().union(*(tree[name] for name in names))
+        for name in whole:
+            tree[name] = whole
+
+    for clique in before:
+        connect(clique)
+    pairs = [pair for pair in pairs if pair[1] not in tree[pair[0]]]
+    if not pairs:
+        return
+    ends = forest_ends(pairs, before)
+    scores = np.array(data.draw(st.lists(st.integers(0, 40), min_size=len(pairs), max_size=len(pairs))), np.int64)
+    picks, h = count_forest(ends), Fraction(1, 16)
+    drawn = draw_candidates(scores, h, picks, SeededRandomness(seed), ends)
+    one_by_one, randomness = [], SeededRandomness(seed)
+    while apart := [number for number, (one, other) in enumerate(pairs) if other not in tree[one]]:
+        (place,) = draw_candidates(scores[apart], h, 1, randomness)
+        one_by_one.append(apart[place])
+        connect(pairs[apart[place]])
+    assert drawn == one_by_one and count_forest(ends, drawn) == picks
+
+
+def test_what_is_no_forest_is_refused():
+    """Candidates that are no pairs, and one inside a tree; edges are counted in the order that is asked."""
+    for pairs, before in (([("a",)], []), ([("a", "b", "c")], []), ([("a", "b")], [("b", "a")])):
+        with pytest.raises(StructureError):
+            forest_ends(pairs, before)
+    ends = forest_ends([("a", "b"), ("b", "c"), ("a", "c"), ("d", "e")], [("c", "d")])
+    assert count_forest(ends) == 3 and count_forest(ends, [0, 1, 2]) == 2 and count_forest(ends, []) == 0

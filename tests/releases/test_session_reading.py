@@ -563,3 +563,50 @@ def test_the_sensitivity_of_scores():
     """Each of K moves by D records, all at once."""
     found = score_sensitivity(5, 2)
     assert (found.l0, found.l1, found.l2_squared, found.linf) == (5, 5 * 2048, 5 * 2048**2, 2048)
+
+
+# --- forests ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def forest(tmp_path_factory, members_of):
+    """The members of a file with a forest of two pairs, c and b being connected before; and the release."""
+    path = tmp_path_factory.mktemp("forest") / "x"
+    codes = np.random.default_rng(1).integers(0, 2, (400, 4))
+    domain = Domain.from_sizes(dict.fromkeys("abcd", 2))
+    curator = live_curator(codes, Structure(domain, [("a",)]), budget=Budget.zcdp(1), save_to=path)
+    pairs = Structure(domain, [("a", "b"), ("a", "c"), ("b", "d")])
+    with curator.session(workload=Workload.all(domain, order=2)) as session:
+        flat = TableDistance(candidates=pairs, predicted=np.full(12, 100.0))
+        session.select(flat, session.budget * Fraction(1, 2), 2, forest=[("b", "c")])
+        session.measure(["a"], session.budget * Fraction(1, 4))
+    return curator.released[0], members_of(path)
+
+
+def test_a_forest_comes_back_as_it_was(tmp_path, forest, written):
+    """With what was connected before; a to b closes a cycle with a to c, so one of these was picked, and b to d."""
+    made, members = forest
+    again = load_release(written(tmp_path / "x", members))
+    choice = again.steps[0]
+    assert choice == made.steps[0] and choice.forest == (("b", "c"),)
+    assert 2 in choice.chosen[0] and len(choice.chosen[0]) == 2
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        {"chosen": [[0, 1]]},
+        {"forest": [["a", "b"]]},
+        {"forest": [["b", "zz"]]},
+        {"forest": 7},
+        {"forest": [["b", 3]]},
+        {"forest": [], "chosen": [[0, 1, 2], [0]]},
+    ],
+)
+def test_a_forest_that_no_session_chooses_is_refused(tmp_path, forest, written, edits):
+    """A cycle, a candidate inside a tree, other attributes, and what is no list of cliques."""
+    _, members = forest
+    document = json.loads(members["release.json"])
+    document["steps"][0].update(edits)
+    with pytest.raises(ModelFileError):
+        load_release(written(tmp_path / "x", members | {"release.json": json.dumps(document).encode()}))

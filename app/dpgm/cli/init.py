@@ -231,7 +231,9 @@ def rows_and_columns_options(function: Callable[..., None]) -> Callable[..., Non
             help="Find types, ranges and labels that nothing describes from the records, for a part of the budget.",
         ),
         click.option("--ask", is_flag=True, help="Ask for what nothing describes, line by line."),
-        click.option("--share", help="Of epsilon, for what is found from the records.  [default: 1/20]"),
+        click.option(
+            "--share", help="Of the budget, as mu squared, for what is found from the records.  [default: 1/20]"
+        ),
     ]
 
     @wraps(function)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from attrs import frozen
 
 from dpgm.cli.common import (
     FILE,
@@ -26,10 +29,12 @@ from dpgm.cli.common import (
 from dpgm.cli.query import DEFAULT_REPLICATES, with_replicates
 from dpgm.cli.records import PLAIN, check_output, is_csv, write_records, written
 from dpgm_core.components.builtins import INFERENCE
-from dpgm_core.errors import OptionError
+from dpgm_core.errors import OptionError, PluginError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
 
     from dpgm_core.domain.attribute import Attribute
     from dpgm_core.models.merged_codes import SampleMethod
@@ -86,9 +91,17 @@ __all__ = ["sample"]
     help="CSV format: that of SPEC's data, or delimiter=, encoding=, quoting=true, line_ends=crlf; repeatable.",
 )
 @click.option("--labels", is_flag=True, help="Write labels of the domain, also of bins, instead of values.")
+@click.option(
+    "--made-up",
+    "made_up",
+    multiple=True,
+    metavar="COLUMN=GENERATOR",
+    help="Add a column that Faker makes up, such as name=name or town=city:de_DE; repeatable. No record tells it "
+    "anything.",
+)
 @json_option
 @progress_option
-def sample(
+def sample(  # noqa: PLR0913 - each option is a parameter
     model_file: Path,
     count: int | None,
     output: Path,
@@ -100,6 +113,7 @@ def sample(
     evidence: tuple[str, ...],
     dialects: tuple[str, ...],
     labels: bool,
+    made_up: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Draw synthetic records from MODEL into a file, with their guarantee; only an earlier sample is replaced.
@@ -119,7 +133,7 @@ def sample(
     is_file = is_csv(output) or output.suffix in (".parquet", ".arrow")
     if not is_file and _load(model_file).related is not None:
         model = _load(model_file).using(inference, unmeasured=unmeasured)
-        given = {"--datasets": datasets is not None, "--given": bool(evidence)}
+        given = {"--datasets": datasets is not None, "--given": bool(evidence), "--made-up": bool(made_up)}
         refused = next((option for option, is_given in given.items() if is_given), None)
         if refused is not None:
             raise OptionError(
@@ -153,10 +167,12 @@ def sample(
     files = _numbered(output, datasets)
     for file in files:
         check_output(file)
-    texts = _texts([one for one in model.domain if one.name not in model.left_out], form)
+    written_ones = [one for one in model.domain if one.name not in model.left_out]
+    more = MadeUp.of(made_up, [one.name for one in written_ones]) if made_up else None
+    texts = [*_texts(written_ones, form), *([] if more is None else more.generators)]
     dialect.check(texts)
     ends = (dialect.delimiter, '"', "\r", "\n")  # of a field
-    quotes = any(sign in text for text in texts for sign in ends)
+    quotes = more is not None or any(sign in text for text in texts for sign in ends)
     drawn = [model]
     if datasets is not None:
         if len(model.replicates) < datasets:
@@ -167,6 +183,7 @@ def sample(
         for number, (one, file) in enumerate(zip(drawn, files, strict=True)):
             tables = one.sample_batches(count, method=method, given=fixed, form=form, randomness=randomness)
             rows = counted_rows(tables, progress, "sampling", number * count, len(files) * count)
+            rows = rows if more is None else more.appended(rows, seed)
             write_records(rows, file, quoted=quotes, how=dialect)
     if as_json:
         facts = stamp_of(model.releases, model.guarantee())
@@ -186,8 +203,83 @@ def sample(
         )
     for caveat in model.caveats:
         print_err(f"dpgm: {caveat}")
+    if more is not None:
+        print_err(f"dpgm: made up, told by no record: {', '.join(more.generators)}")
     for file in files:
         print_out(f"{count} synthetic records: {file}")
+
+
+# --- Columns that are made up: names, postcodes and the like from public generators, which no record has told anything
+
+_KINDS = (str, int, datetime.date)
+_SHAPE = "COLUMN=GENERATOR, such as name=name, or of a country town=city:de_DE"
+
+
+@frozen
+class MadeUp:
+    """Columns with the generators of Faker that fill them. Each value is drawn by itself, whatever else a record has.
+
+    generators: column -> its generator, and its locale or nothing.
+    """
+
+    generators: dict[str, tuple[str, str | None]]
+
+    @classmethod
+    def of(cls, options: Iterable[str], others: Sequence[str]) -> MadeUp:
+        """Return what `--made-up` says; others: columns that there are. Raises OptionError and PluginError."""
+        generators: dict[str, tuple[str, str | None]] = {}
+        for text in options:
+            column, _, how = text.partition("=")
+            generator, _, place = how.partition(":")
+            if not column or not generator:
+                raise OptionError(f"--made-up {text!r:.80}: say {_SHAPE}")
+            if column in others or column in generators:
+                raise OptionError(f"--made-up: the records have a column {column!r:.80} already")
+            generators[column] = generator, place or None
+        made = cls(generators)
+        for column, (generator, locale) in generators.items():
+            made._check(column, generator, locale)
+        return made
+
+    def _check(self, column: str, generator: str, locale: str | None) -> None:
+        try:
+            fake = _faker(locale)
+        except AttributeError:  # as Faker refuses a locale
+            raise OptionError(f"--made-up: Faker knows no locale {locale!r:.40}; say one such as de_DE") from None
+        known = [name for name in dir(fake) if not name.startswith(("_", "seed", "add_", "set_", "get_", "del_"))]
+        if generator not in known:
+            raise OptionError(f"--made-up: Faker makes no {generator!r:.40}{did_you_mean(generator, known)}")
+        try:
+            value = fake.format(generator)
+        except (TypeError, ValueError, AttributeError):
+            value = None
+        if isinstance(value, bool) or not isinstance(value, _KINDS):
+            raise OptionError(f"--made-up {column}={generator}: that makes no text, whole number or date")
+
+    def appended(self, tables: Iterable[pa.Table], seed: int | None) -> Iterator[pa.Table]:
+        """Yield the tables with the columns at their end, named in their stamp as made up."""
+        import pyarrow as pa
+
+        fakes = {column: _faker(locale) for column, (_, locale) in self.generators.items()}
+        for number, fake in enumerate(fakes.values()):
+            if seed is not None:
+                fake.seed_instance(f"{seed} {number}")
+        for table in tables:
+            stamp = json.loads((table.schema.metadata or {})[b"dpgm"])
+            stamp["made_up"] = {column: generator for column, (generator, _) in self.generators.items()}
+            for column, fake in fakes.items():
+                make = getattr(fake, self.generators[column][0])
+                values = [str(make()).replace("\n", ", ") for _ in range(table.num_rows)]
+                table = table.append_column(column, pa.array(values, pa.string()))
+            yield table.replace_schema_metadata({"dpgm": json.dumps(stamp)})
+
+
+def _faker(locale: str | None) -> Any:
+    try:
+        from faker import Faker
+    except ImportError:
+        raise PluginError("columns that are made up need Faker: pip install 'dpgm[faker]'") from None
+    return Faker(locale)
 
 
 def synthetic_file(spec: Path, name: str) -> Path:
@@ -223,7 +315,6 @@ def _sample_two(
     as_json: bool,
 ) -> None:
     """Draw two related tables into a folder, with one stamp: which files belong together, by a common number."""
-    import json
     import secrets
 
     from dpgm.related import file_names, unanswered

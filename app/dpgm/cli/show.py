@@ -122,7 +122,7 @@ def print_labels(releases: Sequence[NoisyTables]) -> None:
         if discovery.described is not None:
             columns, cost = _plural(len(discovery.attributes), "column"), discovery.described.budget
             least = f"each label of about {discovery.described.noise.threshold:,} persons or more"
-            print_out(f"found:   types, ranges and labels of {columns} for {cost}, {least}")
+            print_out(f"found:   types, ranges and labels of {columns} for {cost} alone, {least}")
             for name, attribute in discovery.attributes.items():
                 kind = "labels" if attribute.edges is None else f"bins, {attribute.values.kind}"
                 some = ", ".join(attribute.labels[:_MAX_NAMES_SHOWN])

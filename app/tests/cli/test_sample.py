@@ -123,3 +123,42 @@ def test_sample_replaces_samples_only(model, refused):
     model.with_name("s-2.csv").write_text("sex,age\n")
     assert "s-2.csv exists" in refused("sample", hidden, "-n", 3, "--datasets", 2, "-o", model.with_name("s.csv"))
     assert not model.with_name("s-1.csv").exists()
+
+
+def test_columns_are_made_up_by_public_generators(typed, dpgm_command):
+    """At the end, named in the stamp and on stderr, the same with a seed; the columns of the model do not change."""
+    pytest.importorskip("faker")
+    words = ("--made-up", "name=name:de_DE", "--made-up", "town=city", "--seed", 1)
+    made = {}
+    for name in ("a.csv", "b.csv", "a.parquet"):
+        code, _, err = dpgm_command("sample", typed, "-n", 60, "-o", typed.with_name(name), *words)
+        assert code == 0 and "dpgm: made up, told by no record: name, town" in err
+        made[name] = typed.with_name(name).read_bytes()
+    assert made["a.csv"] == made["b.csv"]
+    table = pyarrow.parquet.read_table(typed.with_name("a.parquet"))
+    assert table.column_names == ["age", "seen", "sex", "name", "town"] and len(set(table["name"].to_pylist())) > 50
+    stamp = json.loads(typed.with_name("a.csv.dpgm.json").read_text())
+    assert stamp["made_up"] == {"name": "name", "town": "city"} == json.loads(table.schema.metadata[b"dpgm"])["made_up"]
+    assert dpgm_command("sample", typed, "-n", 60, "-o", typed.with_name("plain.parquet"), "--seed", 1)[0] == 0
+    plain = pyarrow.parquet.read_table(typed.with_name("plain.parquet"))
+    assert plain.columns == table.drop_columns(["name", "town"]).columns
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["age=name"], "the records have a column 'age' already"),
+        (["a=name", "a=city"], "have a column 'a' already"),
+        (["a"], "say COLUMN=GENERATOR"),
+        (["a=nam"], "Faker makes no 'nam'; did you mean 'name'?"),
+        (["a=seed_instance"], "Faker makes no 'seed_instance'"),
+        (["a=name:nowhere"], "Faker knows no locale 'nowhere'"),
+        (["a=binary"], "makes no text, whole number or date"),
+    ],
+)
+def test_what_cannot_be_made_up_is_refused(typed, refused, words, message):
+    """Before anything is written."""
+    pytest.importorskip("faker")
+    options = [part for word in words for part in ("--made-up", word)]
+    assert message in refused("sample", typed, "-n", 5, "-o", typed.with_name("x.csv"), *options)
+    assert not typed.with_name("x.csv").exists()

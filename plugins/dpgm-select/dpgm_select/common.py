@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from attrs import field, frozen
@@ -33,11 +33,11 @@ from dpgm_select.merging import find_merges, measured_before, merge_session_code
 from dpgm_select.spending import epsilon_of, noise_of
 
 __all__ = [
-    "Components",
     "Growth",
     "Options",
     "check_choice",
     "check_workload",
+    "choose_forest",
     "count_edges",
     "informative_candidates",
     "score_candidates",
@@ -91,6 +91,8 @@ class Options:
                 return []
         else:
             alone = sum(workload.domain.sizes[name] for (name,) in single_candidates(workload))
+            if limits.allows(workload.max_cells, max(map(len, workload.weights)), outside=alone):
+                return []  # without a look at what may be 100,000 candidates
             shapes = [workload.domain.shape(clique) for clique in candidates]
             fitting = [limits.allows(math.prod(one), len(one), outside=alone - sum(one)) for one in shapes]
             if any(fits and len(shape) == 2 for fits, shape in zip(fitting, shapes, strict=True)):
@@ -257,7 +259,7 @@ def clique_text(clique: Clique) -> str:
     return " x ".join(clique)
 
 
-class Components:
+class _Components:
     """Connected components of the attributes, by tables that were measured already."""
 
     def __init__(self, alone: Sequence[Clique], measured: Iterable[Clique] = ()) -> None:
@@ -276,11 +278,45 @@ class Components:
         self._of = {name: one if component == two else component for name, component in self._of.items()}
 
 
-def count_edges(workload: Workload) -> int:
-    """Return the number of edges of a spanning forest of the workload's pairs."""
-    joined, count = Components(single_candidates(workload)), 0
-    for pair in larger_candidates(workload, 2):
+def count_edges(workload: Workload, pairs: Iterable[Clique] | None = None, measured: Iterable[Clique] = ()) -> int:
+    """Return the number of edges of a spanning forest of pairs: of all the workload's, if none are named.
+
+    measured: cliques whose attributes are connected before.
+    """
+    joined, count = _Components(single_candidates(workload), measured), 0
+    for pair in larger_candidates(workload, 2) if pairs is None else pairs:
         if not joined.together(pair):
             joined.join(pair)
             count += 1
     return count
+
+
+def choose_forest(
+    growth: Growth,
+    pairs: Iterable[Clique],
+    fitting_in: Callable[[Sequence[Clique]], list[Clique]],
+    scored: Callable[[Sequence[Clique]], TableDistance],
+    each: Budget,
+) -> list[Clique]:
+    """Choose a spanning forest by the exponential mechanism, and add its pairs to a growth.
+
+    fitting_in: those of some pairs that the model has room for. scored: their scores. each: budget of an edge. A pair
+    for which there is no room once the edges before it are in is left out, and its budget is lost.
+    """
+    session, chosen, left = growth.session, list[Clique](), count_edges(growth.session.workload)
+    alone, out = single_candidates(session.workload), set[Clique]()
+    while left:
+        joined = _Components(alone, growth.cliques)
+        fitting = fitting_in([one for one in pairs if one not in out and not joined.together(one)])
+        picks = min(left, count_edges(session.workload, fitting, growth.cliques))
+        if not picks:
+            break
+        connected = [clique for clique in growth.cliques if len(clique) > 1]
+        for pair in session.select(scored(fitting), each * picks, picks, forest=connected).cliques:
+            if fitting_in([pair]):
+                growth.add(pair)
+                chosen.append(pair)
+            else:
+                out.add(pair)
+        left -= picks
+    return chosen

@@ -57,11 +57,11 @@ from dpgm_core import (
 )
 from dpgm_core.learning import Limits, ModelSize, share_of
 from dpgm_select.common import (
-    Components,
     Growth,
     Options,
     check_choice,
     check_workload,
+    choose_forest,
     clique_text,
     count_edges,
     informative_candidates,
@@ -488,18 +488,14 @@ class _Growing:
     def join_forest(self) -> None:
         """Choose the edges of a spanning forest on the model of single attributes, and measure them."""
         told, edges = predict_tables(self.fit, self.pairs), count_edges(self.workload)
-        each, tree = share_of(self.whole, _CHOICE / edges), list[Clique]()
-        joined = Components(self.alone, self.growth.cliques)
+        each = share_of(self.whole, _CHOICE / edges)
         offset = _OFFSET * self.noise(_FOREST_AT_MOST / edges)
-        apart = [one for one in self.pairs if not joined.together(one)]
-        while fitting := self._fitting_forest(apart):
-            scores = score_candidates(self.session, fitting, told, self.records, offset)
-            pair = self.session.select(scores, each).cliques[0]
-            joined.join(pair)
-            apart = [one for one in apart if not joined.together(one)]
-            self.growth.add(pair)
-            tree.append(pair)
-            self.progress(f"selecting: {clique_text(pair)}", len(tree), edges)
+
+        def scored(fitting: Sequence[Clique]) -> TableDistance:
+            return score_candidates(self.session, fitting, told, self.records, offset)
+
+        tree = choose_forest(self.growth, self.pairs, self._fitting_forest, scored, each)
+        self.progress("selecting: a forest of pairs", len(tree), edges)
         if not tree:
             return
         noise = float(np.mean([self.cells(pair) for pair in tree])) * self.noise(1 / len(tree)) / self.records

@@ -8,6 +8,7 @@ least.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from attrs import frozen
@@ -23,15 +24,16 @@ from dpgm_core import (
     Selection,
     SelectionPlan,
     Session,
+    TableDistance,
     Terms,
     Workload,
 )
 from dpgm_core.learning import share_of
 from dpgm_select.common import (
-    Components,
     Options,
     check_choice,
     check_workload,
+    choose_forest,
     clique_text,
     count_edges,
     informative_candidates,
@@ -40,7 +42,6 @@ from dpgm_select.common import (
     noise_alone,
     predict_tables,
     score_candidates,
-    single_candidates,
 )
 from dpgm_select.spending import absolute, detectable, epsilon_of
 
@@ -101,31 +102,22 @@ class Mst(Options):
         each = share_of(whole, _CHOICES / edges)
         noise = absolute(share_of(whole, (1 - _ALONE - _CHOICES) / edges), session.terms, workload)
         sizes = session.domain.sizes
-        joined = Components(single_candidates(workload), growth.cliques)
-        chosen: list[Clique] = []
-        trace: list[dict[str, Any]] = []
-        while True:
-            apart = [pair for pair in pairs if not joined.together(pair)]
+
+        def fitting_in(some: Sequence[Clique]) -> list[Clique]:
             # In a forest each pair is a cluster of its own.
             room = growth.size.room(self.limits())
-            fitting_in = [(one, two) for one, two in apart if room.allows(sizes[one] * sizes[two], 2)]
-            if not fitting_in:
-                break
-            choice = session.select(score_candidates(session, fitting_in, probabilities, total, noise), each)
-            pair = choice.cliques[0]
-            joined.join(pair)
-            growth.add(pair)
-            chosen.append(pair)
-            progress(f"selecting: {clique_text(pair)}", len(chosen), edges)
-            trace.append(
-                {
-                    "round": len(chosen),
-                    "chosen": clique_text(pair),
-                    "epsilon": epsilon_of(each),
-                    "cells": growth.size.cells(),
-                }
-            )
-        if apart:
+            return [(one, two) for one, two in some if room.allows(sizes[one] * sizes[two], 2)]
+
+        def scored(some: Sequence[Clique]) -> TableDistance:
+            return score_candidates(session, some, probabilities, total, noise)
+
+        chosen = choose_forest(growth, pairs, fitting_in, scored, each)
+        progress("selecting: a tree of pairs", len(chosen), edges)
+        trace: list[dict[str, Any]] = [
+            {"round": number, "chosen": clique_text(pair), "epsilon": epsilon_of(each)}
+            for number, pair in enumerate(chosen, 1)
+        ]
+        if len(chosen) < edges:
             notes += growth.left_out(pairs, self)
         power = 1 / 2 if whole.kind == "pure" else 2 / 3
         return Selection(

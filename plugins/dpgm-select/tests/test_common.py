@@ -38,8 +38,8 @@ def test_limits_of_cells_are_refused_with_the_name_of_todays(selector, name):
 
 def test_a_default_workload_of_very_many_columns_says_what_to_do():
     """`auto` chooses the order itself, and where pairs are too many, order = 2 is no advice."""
-    workload = Workload.default(Domain.from_sizes({f"c{number}": 2 for number in range(300)}))
-    with pytest.raises(StructureError, match=r"300 of them have too many pairs .* targets = \[\"COLUMN\"\]"):
+    workload = Workload.default(Domain.from_sizes({f"c{number}": 2 for number in range(500)}))
+    with pytest.raises(StructureError, match=r"500 of them have too many pairs .* targets = \[\"COLUMN\"\]"):
         check_workload("mst", workload, Budget.pure(1))
     few = Workload.all(Domain.from_sizes({"a": 2, "b": 2}), order=1)
     with pytest.raises(StructureError, match="by order = 2"):

@@ -115,9 +115,12 @@ class GuardedSession(Single):
         listed = cliques if isinstance(cliques, Mapping) else list(cliques)
         return cast(NoisyTables, self._ask("measure", cliques=listed, budget=budget, contrasts=contrasts))
 
-    def select(self, scores: TableDistance, budget: Budget, picks: int = 1) -> Choice:
+    def select(
+        self, scores: TableDistance, budget: Budget, picks: int = 1, *, forest: Iterable[Clique] | None = None
+    ) -> Choice:
         """Numbers of candidates."""
-        return cast(Choice, self._ask("select", scores=scores, budget=budget, picks=picks))
+        before = None if forest is None else list(forest)
+        return cast(Choice, self._ask("select", scores=scores, budget=budget, picks=picks, forest=before))
 
     def score(self, scores: TableDistance, budget: Budget, *, mean: bool = False) -> NoisyScores:
         """Noisy distances, or means of them."""
