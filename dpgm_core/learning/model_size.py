@@ -21,8 +21,8 @@ __all__ = ["Limits", "ModelSize", "limits_of"]
 #: Attributes up to which every candidate has an elimination of its own; one takes milliseconds for a hundred.
 _MAX_EXACT_ATTRIBUTES = 24
 #: CPU seconds of one inference for each cell of a cluster and the square of its attributes, which bounds the pairs that
-#: it holds a table of. Of 84 structures of seven kinds of tables, 4,000 to two million cells, it is within a factor of
-#: 1.4 (standard deviation; 2.8 at most); cells alone are within 2.7, and 8.
+#: it holds a table of. Of inferences of .1 ms and more it is within a factor of 1.6 (standard deviation; 3.4 at most),
+#: cells alone within 2.5 (`python -m benchmarks.inference --only predicted`).
 _SECONDS = 3.3e-11
 #: Inferences of a fit: the most that the default learner states.
 _INFERENCES = 400

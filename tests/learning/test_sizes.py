@@ -80,8 +80,8 @@ def cluster_seconds(cells: int, attributes: int) -> float:
     ids=["mixed", "binary", "wide", "triples", "few"],
 )
 def test_predicted_seconds_follow_the_engines_own_price(sizes: list[int], order: int, count: int) -> None:
-    """The engine prices a plan by its operations, and takes 2.7 times that (84 structures): predictions from clusters
-    alone are within a factor of 3 of it, where the same number of seconds for each cell is off by up to 8."""
+    """The engine prices a plan by its operations, and takes 2.7 times that: predictions by clusters are within a
+    factor of 3 of it, where a number of seconds for each cell is off by up to 8."""
     domain = Domain.from_sizes({f"x{place}": size for place, size in enumerate(sizes)})
     rng, names = np.random.default_rng(1), list(domain.names)
     cliques = [(name,) for name in names]
