@@ -496,11 +496,11 @@ def total_cost(
     cost: of the releases without those labels, where it is known. Raises BudgetError as `compose_budgets` does.
     """
     rest, before = list(releases), list[Budget]()
-    for found in discoveries(releases):
-        together = found.with_tables([one.cost for one in releases if one.discovery == found])
-        before.append(found.cost if together is None else together)
+    for discovery in discoveries(releases):
+        together = discovery.with_tables([one.cost for one in releases if one.discovery == discovery])
+        before.append(discovery.cost if together is None else together)
         if together is not None:
-            rest = [one for one in rest if one.discovery != found]
+            rest = [one for one in rest if one.discovery != discovery]
     costs = [one.cost for one in rest] if cost is None or len(rest) < len(releases) else [cost]
     return compose_budgets([*before, *costs], conversion_delta)
 
