@@ -222,7 +222,7 @@ class Simulator:
         tables = release.measurement.draw(counts, randomness, release.total)
         total = release.total
         if release.total_policy == "estimated":
-            total = estimate_total(tables, release.variances, contrasts=release.contrasts)[0]
+            total = estimate_total(tables, release.measurement.total_variances, contrasts=release.contrasts)[0]
         if not release.contrasts:
             tables = emptied(tables)  # as learners see it
         made = evolve(release, tables=tables, total=total, private=False, provenance={"simulated": True})

@@ -45,8 +45,9 @@ from dpgm_core.models.within_bins import wide_note
 from dpgm_core.privacy.bins import resolve_public_bins
 from dpgm_core.privacy.budget import Budget, Split
 from dpgm_core.privacy.holdout import chosen_pairs, unmeasured_pairs
-from dpgm_core.privacy.measurement import Measurement, check_structure, measure
+from dpgm_core.privacy.measurement import Measurement, check_range_names, check_structure, measure
 from dpgm_core.privacy.mechanism import Mechanism
+from dpgm_core.privacy.ranges import RangeNoise
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms, flaws
 from dpgm_core.sources.contract import AnySource, FileSource, KeyedSource, NamedColumns, Reading, ReducingSource, Source
@@ -217,7 +218,8 @@ def make_plan(
     split = Split.of(split)
     own, left = split.divide(budget)
     tables = structure if measured is None else measured
-    measurement = measure(mechanism, tables, terms, left, split.tables)
+    check_range_names(split.ranges, structure.domain, terms, tables)
+    measurement = measure(mechanism, tables, terms, left, split.tables, split.ranges)
     note = _contrasts_note(measurement, measure(mechanism, tables, terms, left)) if measurement.contrasts else None
     tables = measurement.structure
     holdout = None if own is None else measure(mechanism, chosen_pairs(structure, default_rng(0)), terms, own)
@@ -237,7 +239,7 @@ def make_plan(
         sensitivity=terms.with_one_draw().sensitivity(tables, contrasts=measurement.contrasts),
         asked=budget,
         cost=cost,
-        scale=max(one.event.scale for one in noise),
+        scale=max(math.sqrt(one.variance) if isinstance(one, RangeNoise) else one.event.scale for one in noise),
         tables=_table_errors(tables, deviations, per_cell.tolist(), dag, records),
         seconds_per_inference=seconds,
         inference_cost=words,

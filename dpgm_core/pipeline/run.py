@@ -36,7 +36,7 @@ from dpgm_core.pipeline.planning import Plan, check_domain, check_source, counte
 from dpgm_core.privacy.budget import Budget, Split, may_be_contrasts
 from dpgm_core.privacy.labels import OpenPlan, plan_labels, with_placeholders
 from dpgm_core.privacy.ledger import Ledger, charged_budget
-from dpgm_core.privacy.measurement import check_determined, check_structure, measure
+from dpgm_core.privacy.measurement import check_determined, check_range_names, check_structure, measure
 from dpgm_core.privacy.mechanism import Mechanism
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
@@ -401,7 +401,7 @@ class Run:
         """The same for a session: no structure is known yet, so each attribute is a clique of its own."""
         structure = Structure(workload.domain, [(name,) for name in workload.attributes])
         mechanism = session_mechanism(session_budget(self.budget), self.mechanism)
-        return self._curator(structure, mechanism, Split(), discovery)
+        return self._curator(structure, mechanism, Split(ranges=self.split.ranges), discovery)
 
     def _dry_run(self) -> None:
         source, learner = self._records(), self.learner
@@ -434,7 +434,8 @@ class Run:
         if learner is not None:
             check_contrast_learner(learner, curator.contrasts)
             measured, split = planned_split(learner, structure, split)
-        measure(mechanism, measured or structure, self.terms, curator.budget, split.tables)
+        check_range_names(split.ranges, structure.domain, self.terms, measured or structure)
+        measure(mechanism, measured or structure, self.terms, curator.budget, split.tables, split.ranges)
         if learner is not None and "rounds" in self._rehearse(structure, curator.budget).requests():
             check_rows(source, "rounds of subsamples")
         check_source(source, structure, self.terms)
