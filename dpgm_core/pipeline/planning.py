@@ -249,6 +249,7 @@ def make_plan(
                 [
                     delta_note(budget, records),
                     note,
+                    *_range_notes(measurement),
                     _holdout_note(holdout, structure),
                     None if records is None or dag is None else _rows_note(dag, tables, deviations, records),
                     wide_note(one for one in structure.domain if one.name not in tables.untold),
@@ -357,6 +358,16 @@ def check_records(records: float | None) -> float | None:
     if not known or (records is not None and not 1 <= records < 2**53):
         raise BudgetError(f"the number of records must be a number of at least 1 and below 2**53, got {records!r:.40}")
     return records
+
+
+def _range_notes(measurement: Measurement) -> list[str]:
+    """Return for each table measured by windows how noisy ranges, and single values, will be."""
+    return [
+        f"ranges of {group[0][0]!r} are measured: the standard deviation is {noise.range_deviation:.4g} records for a "
+        f"range, on average, and {math.sqrt(noise.variance):.4g} for one value"
+        for group, noise in zip(measurement.structure.groups, measurement.noise, strict=True)
+        if isinstance(noise, RangeNoise)
+    ]
 
 
 def _holdout_note(holdout: Measurement | None, structure: Structure) -> str | None:

@@ -300,7 +300,9 @@ class Run:
             selector = self.target
             if isinstance(selector, SwitchingSelector) and not self.may_switch:
                 selector = selector.without_switch()
-            return selector, workload_of(self.workload), selector_run.share_only(self.split)
+            workload = workload_of(self.workload)
+            check_range_names(self.split.ranges, workload.domain, self.terms, None)
+            return selector, workload, selector_run.share_only(self.split)
         learner = self._learner()
         noises = session_noises(self._session_mechanism(), session_budget(self.budget))
         share = check_named(self.target, self.budget, self.split, learner, self.inference, self.terms, noises)

@@ -240,6 +240,15 @@ class RangeNoise(DerivedNoise):
         return float(self.covariance.sum())
 
     @property
+    def range_deviation(self) -> float:
+        """The root mean squared noise of all ranges of neighbouring cells, records."""
+        before = np.pad(self.covariance, ((1, 0), (1, 0))).cumsum(axis=0).cumsum(axis=1)  # of the cells below two edges
+        edges = len(before)
+        ranges = edges * (edges - 1) / 2
+        # Var(F_b - F_a) summed over all a < b, F the sums of the cells below an edge
+        return float(np.sqrt((edges * np.trace(before) - before.sum()) / ranges))
+
+    @property
     def gain(self) -> float:
         """A bound on how far noise of 1 in every sum moves a cell, or a block of them, records."""
         block = 1 if self.codes is None else int(np.bincount(self.codes).max())

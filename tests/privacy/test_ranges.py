@@ -230,6 +230,7 @@ def test_draws_have_the_stated_covariance(codes):
     assert noise.variance == pytest.approx(np.trace(noise.covariance) / cells)
     assert noise.sum_variance == pytest.approx(np.sum(noise.covariance))
     assert np.abs(matrix).sum(axis=1).max() <= noise.gain
+    assert noise.range_deviation == pytest.approx(range_error(noise.covariance))
     with pytest.raises(BudgetError, match=f"{cells} cells"):
         noise.draw((cells + 1,), SeededRandomness(0))
 
