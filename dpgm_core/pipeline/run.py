@@ -352,6 +352,7 @@ class Run:
     def _release(self, mechanism: Mechanism, discovery: Discovery | None) -> NoisyTables:
         structure = self._tables
         assert structure is not None  # all bins are public
+        check_range_names(self.split.ranges, structure.domain, self.terms, structure)
         curator = self._curator(structure, mechanism, self.split, discovery)
         try:
             curator.release()
@@ -370,6 +371,8 @@ class Run:
                 noisy, selection, selector, learner, self.inference, randomness=self.randomness, progress=self.progress
             )
         self._check_learner(structure)
+        measured, split = planned_split(learner, structure, self.split)
+        check_range_names(split.ranges, structure.domain, self.terms, measured or structure)
         curator = self._curator(structure, self._mechanism, self.split, discovery)
         if self.ledger is not None:
             # of several releases the first would be paid for where the ledger lacks the rest

@@ -1,0 +1,133 @@
+"""Margins of attributes whose ranges were measured: against dense least squares, and in models of every kind."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import dpgm_core as dpgm
+from dpgm_core import Budget, Domain, SeededRandomness, Structure
+from dpgm_core.models.range_margins import covariance_of, likely_shares, margin_estimate, ranged
+from dpgm_core.releases.pooling import pool
+
+SIZE = 48
+DOMAIN = Domain.from_sizes({"age": SIZE, "sex": 2, "job": 3})
+STRUCTURE = Structure(DOMAIN, [("age",), ("age", "sex"), ("job",)])
+RANGES = {"ranges": ["age"]}
+
+
+def records(seed=0, count=4000):
+    rng = np.random.default_rng(seed)
+    age = np.minimum(rng.gamma(3, 6, count).astype(int), SIZE - 1)
+    return np.column_stack([age, rng.random(count) < 0.2 + age / 80, rng.integers(0, 3, count)]).astype(int)
+
+
+def released(seed=1, rho="0.05", structure=STRUCTURE, split=RANGES):
+    return dpgm.release(
+        records(), structure, Budget.zcdp(rho), "gaussian", neighbours="add-remove",
+        randomness=SeededRandomness(seed), split=split,
+    )  # fmt: skip
+
+
+def range_error(shares, truth):
+    """The root mean squared error of all ranges, records."""
+    edges = np.concatenate([[0], np.cumsum(shares * truth.sum() - truth)])
+    return float(np.sqrt(np.mean([(edges[b] - edges[a]) ** 2 for b in range(len(edges)) for a in range(b)])))
+
+
+def test_the_margin_is_the_generalised_least_squares_of_all_tables():
+    """Written again with one design matrix over the cells of both tables and their whole covariance."""
+    release = released()
+    single, pair = release.tables["age",], release.tables["age", "sex"]
+    design = np.vstack([np.kron(np.eye(SIZE), np.ones((1, 2))), np.eye(2 * SIZE)])
+    noise = np.zeros((3 * SIZE, 3 * SIZE))
+    noise[:SIZE, :SIZE] = release.noise[0].covariance
+    noise[SIZE:, SIZE:] = release.variances[1] * np.eye(2 * SIZE)
+    inverse = np.linalg.inv(noise)
+    cells = np.linalg.solve(
+        design.T @ inverse @ design, design.T @ inverse @ np.concatenate([single, pair.reshape(-1)])
+    )
+    precision, weighted = margin_estimate(release, "age")
+    np.testing.assert_allclose(np.linalg.solve(precision, weighted), cells.reshape(SIZE, 2).sum(axis=1), rtol=1e-8)
+    assert ranged(release) == ["age"]
+
+
+def test_pooled_releases_know_their_covariance():
+    """Of a mean of windows and windows, and of windows and cells; of cells alone there is none."""
+    one, other, cells = released(1), released(2), released(3, split="even")
+    both, mixed = pool([one, other]), pool([one, cells])
+    number = both.structure.find(("age",))[0]
+    np.testing.assert_allclose(covariance_of(both.noise[number]), one.noise[0].covariance / 2, rtol=1e-9)
+    weights = np.array([1 / one.variances[0], 1 / cells.variances[0]])
+    weights /= weights.sum()
+    wanted = weights[0] ** 2 * one.noise[0].covariance + weights[1] ** 2 * cells.variances[0] * np.eye(SIZE)
+    np.testing.assert_allclose(covariance_of(mixed.noise[number]), wanted, rtol=1e-9)
+    assert covariance_of(cells.noise[0]) is None and ranged(cells) == []
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(2, 7), st.integers(0, 10**6), st.floats(0.01, 30))
+def test_likely_shares_maximise_the_likelihood_and_the_prior(size, seed, deviation):
+    """Positive, of sum 1, and no general optimiser finds better ones."""
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(size, size)) + 2 * np.eye(size)
+    precision, counts, prior = root @ root.T / deviation**2, rng.normal(3, 30, size), rng.dirichlet(np.ones(size))
+    total = 50.0
+
+    def objective(free):
+        shares = np.exp(free - free.max())
+        shares /= shares.sum()
+        apart = counts - total * shares
+        return float(apart @ precision @ apart / 2 - prior @ np.log(np.maximum(shares, 1e-300)))
+
+    shares = likely_shares(precision, precision @ counts, total, prior)
+    assert shares.min() > 0 and shares.sum() == pytest.approx(1)
+    best = min(minimize(objective, start, method="BFGS").fun for start in (np.log(shares), np.log(prior + 1e-9)))
+    assert objective(np.log(shares)) <= best + 1e-5 * (1 + abs(best))
+
+
+@pytest.mark.parametrize("learner", ["eb-map", "naive-mle", "cgm-em"])
+def test_models_answer_ranges_as_well_as_the_release_does(learner):
+    """Over ten releases the error of ranges is .65 of that without at most; the likeliest margin is the model's."""
+    truth = np.bincount(records()[:, 0], minlength=SIZE)
+    errors = {"even": [], "ranges": []}
+    for seed in range(10):
+        for split, name in (("even", "even"), (RANGES, "ranges")):
+            release = released(seed, split=split)
+            model = dpgm.learn(release, learner, structure=STRUCTURE).model
+            errors[name].append(range_error(np.asarray(model.marginal("age")), truth))
+            if split is RANGES:
+                prior = np.full(SIZE, 1 / SIZE)
+                wanted = likely_shares(*margin_estimate(pool([release]), "age"), release.total, prior)
+                np.testing.assert_allclose(model.marginal("age"), wanted, atol=3e-3)
+    assert np.mean(np.square(errors["ranges"])) < 0.65**2 * np.mean(np.square(errors["even"]))
+
+
+def test_replicates_have_their_own_margins():
+    """A refit is brought to the margin of its own simulated release: error bars of a range are as wide as its noise."""
+    done = dpgm.learn(released(), "eb-map", structure=STRUCTURE).model
+    model = dpgm.bootstrap(done, 30, randomness=SeededRandomness(5))
+    below = [np.asarray(one.marginal("age"))[:16].sum() * 4000 for one in model.replicates]
+    precision, _ = margin_estimate(pool([released()]), "age")
+    noise = np.sqrt(np.linalg.inv(precision)[:16, :16].sum())
+    sampling = np.sqrt(4000 * 0.45 * 0.55)
+    assert 0.5 * np.hypot(noise, sampling) < np.std(below) < 1.7 * np.hypot(noise, sampling)
+
+
+def test_merged_codes_keep_the_ranges_of_the_fine_table():
+    """A selector merges rare ages; within a block shares are those of the likeliest margin by the windows, and blocks
+    have the model's: of the whole axis they come together."""
+    model = dpgm.fit(
+        records(), "mst", Budget.zcdp("0.1"), workload=DOMAIN, neighbours="add-remove", learner="eb-map",
+        randomness=SeededRandomness(1), split=RANGES,
+    ).model  # fmt: skip
+    codes = np.array(model.releases[0].session.merges["age"])
+    assert codes.max() + 1 < SIZE
+    blocks = np.asarray(model.coarse.marginal("age"))
+    wanted = likely_shares(*margin_estimate(pool(model.releases), "age"), model.releases[0].total, blocks)
+    np.testing.assert_allclose(blocks, wanted, atol=2e-4)
+    (first,) = [one for one in model.releases[0].steps if getattr(one, "ranges", ())]
+    fine = likely_shares(*margin_estimate(first, "age"), first.tables["age",].sum(), np.full(SIZE, 1 / SIZE))
+    inside = fine / np.bincount(codes, weights=fine)[codes]
+    np.testing.assert_allclose(model.marginal("age"), blocks[codes] * inside, atol=1e-6)
