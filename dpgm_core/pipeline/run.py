@@ -504,7 +504,8 @@ def fit(  # noqa: PLR0913 - each setting of a run is a parameter
         set of binary attributes inside a clique one noisy sum of products is measured in place of tables; or
         "sharper", the more accurate of "contrasts" and "even" for the cliques' products. {"tables": "even", "holdout":
         0.05} reserves a share for noisy tables of random pairs, which show what the structure misses (see
-        `Model.structure_error`).
+        `Model.structure_error`). {"ranges": ["age"]} measures a column's own table so that ranges of its values are
+        answered well.
     labels_from
         A file of labels that an earlier run found; its cost is a part of the budget.
 
