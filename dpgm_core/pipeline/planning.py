@@ -47,7 +47,7 @@ from dpgm_core.privacy.budget import Budget, Split
 from dpgm_core.privacy.holdout import chosen_pairs, unmeasured_pairs
 from dpgm_core.privacy.measurement import Measurement, check_range_names, check_structure, measure
 from dpgm_core.privacy.mechanism import Mechanism
-from dpgm_core.privacy.ranges import RangeNoise
+from dpgm_core.privacy.ranges import RangeNoise, plan_ranges
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms, flaws
 from dpgm_core.sources.contract import AnySource, FileSource, KeyedSource, NamedColumns, Reading, ReducingSource, Source
@@ -74,6 +74,7 @@ __all__ = [
     "make_plan",
     "memory_notes",
     "planned_split",
+    "range_forecasts",
     "wide_notes",
 ]
 
@@ -358,6 +359,19 @@ def check_records(records: float | None) -> float | None:
     if not known or (records is not None and not 1 <= records < 2**53):
         raise BudgetError(f"the number of records must be a number of at least 1 and below 2**53, got {records!r:.40}")
     return records
+
+
+def range_forecasts(domain: Domain, ranges: Sequence[str], *, gaussian: bool) -> list[str]:
+    """Return, for a session with core's noise, by how much windows change the noise of each of these attributes."""
+    notes = []
+    for name in ranges:
+        strategy = plan_ranges(domain[name].size, gaussian=gaussian)
+        ratios = (1.0, 1.0) if strategy is None else strategy.over_cells(gaussian=gaussian)
+        notes.append(
+            f"ranges of {name!r} are measured at the cost of its table: the noise of a range is {ratios[0]:.2f} times "
+            f"that of cells, on average, and of one value {ratios[1]:.2f} times"
+        )
+    return notes
 
 
 def _range_notes(measurement: Measurement) -> list[str]:

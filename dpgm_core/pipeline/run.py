@@ -249,6 +249,7 @@ class Run:
             chosen = evolve(chosen, learner_memory=needed.memory, learner_seconds=needed.cpu_seconds)
             notes += planning.memory_notes(needed.memory)
         notes += planning.wide_notes(workload.domain, workload.attributes)
+        notes += planning.range_forecasts(workload.domain, self.split.ranges, gaussian=self.budget.kind != "pure")
         notes += describe_passes(self.source, workload, self.terms)
         return evolve(chosen, notes=notes)
 

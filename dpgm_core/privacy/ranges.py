@@ -125,6 +125,19 @@ class RangeStrategy:
             linf=rows * max(weight for _, _, weight in self.scales),
         )
 
+    def over_cells(self, *, gaussian: bool) -> tuple[float, float]:
+        """Return the standard deviations of a range, the mean over all, and of one cell, over those of cells.
+
+        gaussian: whether noise is in proportion to the L2 norm of what a person moves, or to the L1 norm.
+
+        >>> [round(one, 2) for one in plan_ranges(64, gaussian=True).over_cells(gaussian=True)]
+        [0.5, 1.42]
+        """
+        moved = self.sensitivity(Neighbours.ADD_REMOVE)
+        covariance = self.inverse_gram * (moved.l2_squared if gaussian else moved.l1**2)
+        cells = float(np.sqrt((self.size + 2) / 3))  # the mean length of a range is (n + 2) / 3
+        return _range_deviation(covariance) / cells, float(np.sqrt(np.trace(covariance) / self.size))
+
     @property
     def count(self) -> int:
         """The number of windows."""
@@ -242,11 +255,7 @@ class RangeNoise(DerivedNoise):
     @property
     def range_deviation(self) -> float:
         """The root mean squared noise of all ranges of neighbouring cells, records."""
-        before = np.pad(self.covariance, ((1, 0), (1, 0))).cumsum(axis=0).cumsum(axis=1)  # of the cells below two edges
-        edges = len(before)
-        ranges = edges * (edges - 1) / 2
-        # Var(F_b - F_a) summed over all a < b, F the sums of the cells below an edge
-        return float(np.sqrt((edges * np.trace(before) - before.sum()) / ranges))
+        return _range_deviation(self.covariance)
 
     @property
     def gain(self) -> float:
@@ -272,6 +281,14 @@ class RangeNoise(DerivedNoise):
             raise BudgetError(f"the noise of ranges is of one table of {cells} cells, it has none of shape {shape}")
         drawn = self.strategy.estimate(self.noise.draw((self.strategy.count,), randomness))
         return (drawn if self.codes is None else np.bincount(self.codes, drawn)).reshape(shape)
+
+
+def _range_deviation(covariance: FloatArray) -> float:
+    """The root mean squared noise of all ranges of neighbouring cells."""
+    before = np.pad(covariance, ((1, 0), (1, 0))).cumsum(axis=0).cumsum(axis=1)  # of the cells below two edges
+    edges = len(before)
+    # Var(F_b - F_a) summed over all a < b, F the sums of the cells below an edge
+    return float(np.sqrt((edges * np.trace(before) - before.sum()) / (edges * (edges - 1) / 2)))
 
 
 @lru_cache(maxsize=16)

@@ -40,6 +40,10 @@ def test_a_plan_says_how_noisy_ranges_will_be(ages, dpgm_command, refused):
     (line,) = [one for one in err.splitlines() if "ranges of 'age' are measured" in one]
     numbers = [float(word) for word in line.split() if word[0].isdigit()]
     assert numbers == pytest.approx([2.874, 1.861], rel=1e-3)
+    _, _, err = dpgm_command("plan", ages, "--set", "structure={ selector = 'mst' }")
+    assert "the noise of a range is 0.61 times that of cells, on average, and of one value 1.32 times" in err
+    pure = ("--set", "budget={epsilon=1}", "--set", "mechanism='laplace'", "--set", "structure={ selector = 'mst' }")
+    assert "the noise of a range is 1.00 times" in dpgm_command("plan", ages, *pure)[2]
     wrong = {
         "structure.cliques=[['age','sex']]": "no clique is ['age'] alone",
         "ranges=['agee']": "did you mean 'age'?",
