@@ -376,7 +376,8 @@ class LiveSession(Turns[HeldRecords], Measurer):
         """Calibrate the noise of a step, of an exact Gaussian account at the rho that costs at most its budgets."""
         strategies = range_strategies(self._mechanism, structure, self._terms, budget, ranges)
         if strategies and not isinstance(budget, Mapping):
-            budget = even_shares(structure, budget)
+            shares = zip(structure.groups, even_shares(structure), strict=True)
+            budget = {group[0]: budget * share for group, share in shares}
         if self._spending is not None:
             terms = self._terms
             if isinstance(budget, Mapping):

@@ -359,8 +359,8 @@ def _with_windows(
     along = covariance.sum(axis=1) / covariance.sum()
     # The noise of N beside its even spread, which counts as that of the empty set, is next to nothing.
     apart = along - 1 / size
-    given = covariance - np.outer(along, along) * covariance.sum() + np.outer(apart, apart) * total[1]
-    return margin + along * (total[0] - margin.sum()), np.asarray(given)
+    conditional = covariance - np.outer(along, along) * covariance.sum() + np.outer(apart, apart) * total[1]
+    return margin + along * (total[0] - margin.sum()), np.asarray(conditional)
 
 
 def _sum_out(

@@ -744,7 +744,7 @@ class Split:
         Share of the budget for the holdout, 0 (none) to below 1.
     ranges : tuple of str
         Attributes whose own tables are measured so that ranges of their values are answered well
-        (`dpgm_core.privacy.ranges`); with "even" only.
+        (`dpgm_core.privacy.ranges`); with "even" and "optimal" only.
 
     Raises
     ------
@@ -762,9 +762,9 @@ class Split:
     ranges: tuple[str, ...] = field(default=(), converter=range_names)
 
     def __attrs_post_init__(self) -> None:
-        if self.ranges and self.tables != "even":
+        if self.ranges and may_be_contrasts(self.tables):
             raise OptionError(
-                f"ranges are measured with split = 'even', not with {self.tables!r}; leave one of the two out"
+                f"ranges are measured beside tables, not with split = {self.tables!r}; leave one of them out"
             )
 
     @classmethod

@@ -275,7 +275,7 @@ def measure(
         `noisy_contrasts`. "sharper": contrasts, or "even" where these are refused.
     ranges : collection of str
         Attributes whose own tables, where the structure has them, are measured by windows of codes
-        (`dpgm_core.privacy.ranges`). All tables then have equal shares of one budget, as with "even".
+        (`dpgm_core.privacy.ranges`). With "even" all tables have equal shares of one budget, as without.
 
     Raises
     ------
@@ -307,9 +307,11 @@ def measure(
             raise BudgetError(f"budget is {budget}; it must be positive")
         if strategies:
             if budget.kind == "approx" and len(strategies) > 1:
-                shares = _decimals([1.0] * len(strategies))
+                shares = even_shares(structure) if split == "even" else optimal_shares(structure, "zcdp")
                 return _together(mechanism, structure, terms, budget, shares, strategies)
-            return _each(mechanism, structure, terms, even_shares(structure, budget), strategies=strategies)
+            shares = even_shares(structure) if split == "even" else optimal_shares(structure, budget.kind)
+            each = {group[0]: budget * share for group, share in zip(structure.groups, shares, strict=True)}
+            return _each(mechanism, structure, terms, each, strategies=strategies)
         if split == "even" or len(structure.groups) == 1:  # one table has nothing to share
             return Measurement.shared(structure, _calibration(mechanism, structure, terms, budget), grid=terms.draws)
         if budget.kind == "approx":
@@ -416,10 +418,9 @@ def _each(
     )
 
 
-def even_shares(structure: Structure, budget: Budget) -> dict[Clique, Budget]:
-    """Return the budget of each table where all have an equal share, to about four digits, and the whole is spent."""
-    shares = _decimals([1.0] * len(structure.groups))
-    return {group[0]: budget * share for group, share in zip(structure.groups, shares, strict=True)}
+def even_shares(structure: Structure) -> list[Fraction]:
+    """Return equal shares of all tables, to about four digits; they sum to 1."""
+    return _decimals([1.0] * len(structure.groups))
 
 
 def range_strategies(

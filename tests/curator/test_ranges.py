@@ -149,9 +149,9 @@ def test_n_is_estimated_from_windows_too():
 
 def test_what_goes_not_with_ranges_is_refused_before_a_charge(tmp_path):
     """Other splits, unknown names, rounds, weighted rows; nothing is charged."""
-    with pytest.raises(dpgm.OptionError, match="with split = 'even', not with 'optimal'"):
+    with pytest.raises(dpgm.OptionError, match="not with split = 'contrasts'"):
         dpgm.release(
-            CODES, STRUCTURE, Budget.zcdp(1), neighbours="add-remove", split={"tables": "optimal", "ranges": ["age"]}
+            CODES, STRUCTURE, Budget.zcdp(1), neighbours="add-remove", split={"tables": "contrasts", "ranges": ["age"]}
         )
     with pytest.raises(dpgm.OptionError, match="must be a list of attributes"):
         dpgm.release(CODES, STRUCTURE, Budget.zcdp(1), neighbours="add-remove", split={"ranges": "age"})

@@ -249,6 +249,17 @@ def test_a_measurement_draws_the_counts_and_the_noise_of_its_table():
     assert np.abs(noise).max() > 0.1
 
 
+@pytest.mark.parametrize("kind", ["rho", "mu", "delta"])
+def test_an_optimal_split_gives_windows_the_share_of_their_table(kind):
+    """Noise of the other tables is as without ranges, and all of the budget is spent."""
+    mechanism, budget = BUDGETS[kind]
+    terms, made = Terms(neighbours=ADD), make("mechanism", mechanism)
+    plain = measure(made, STRUCTURE, terms, budget, "optimal")
+    ours = measure(made, STRUCTURE, terms, budget, "optimal", ["age"])
+    assert ours.strategies[0] is not None and ours.budget == budget and ours.cost <= budget
+    np.testing.assert_allclose(ours.variances[1:], plain.variances[1:], rtol=1e-2)
+
+
 def test_what_cannot_be_measured_by_windows_is_refused():
     """Weighted rows, two related tables, a name that is none, a column without a table, too many values."""
     terms = Terms(neighbours=ADD)

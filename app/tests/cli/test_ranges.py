@@ -47,7 +47,7 @@ def test_a_plan_says_how_noisy_ranges_will_be(ages, dpgm_command, refused):
     wrong = {
         "structure.cliques=[['age','sex']]": "no clique is ['age'] alone",
         "ranges=['agee']": "did you mean 'age'?",
-        "split='optimal'": "ranges are measured with split = 'even', not with 'optimal'",
+        "split='contrasts'": "not with split = 'contrasts'",
         "ranges='age'": "ranges must be a list of attributes",
     }
     for setting, words in wrong.items():
