@@ -6,6 +6,8 @@ many cells is known nearly as well as one.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from dpgm_core._util.arrays import FloatArray
@@ -18,7 +20,9 @@ __all__ = ["covariance_of", "likely_shares", "margin_estimate", "ranged"]
 
 #: Records that the prior counts as, beside the noisy tables, so that no value gets probability 0.
 _PRIOR_RECORDS = 1.0
-_MAX_STEPS, _ENOUGH = 60, 1e-10
+#: Of Newton's method: its steps at each weight of the prior, by which factor that falls, when it has arrived, and the
+#: shortest step.
+_MAX_STEPS, _FALL, _ENOUGH, _LEAST_LENGTH = 30, 8, 1e-9, 1e-9
 
 
 def margin_estimate(release: NoisyTables, name: str) -> tuple[FloatArray, FloatArray]:
@@ -69,35 +73,33 @@ def covariance_of(noise: Noise) -> FloatArray | None:
 def likely_shares(precision: FloatArray, weighted: FloatArray, total: float, prior: FloatArray) -> FloatArray:
     """Return the most probable shares of the codes.
 
-    They maximise the Gaussian likelihood of the noisy counts, times the prior's shares as one record: sum_i prior_i log
-    p_i. Newton's method with steps halved until the objective falls; shares are positive and sum to 1.
+    They maximise the Gaussian likelihood of the noisy counts times that of one record spread as the prior, sum_i q_i
+    log p_i, q the prior with a tenth of it even. The record's weight falls from N to 1 in steps, so that Newton's
+    method, whose steps stay inside, has few to take at each.
 
     precision, weighted: of `margin_estimate`. total: number of records. prior: (codes,), which sum to 1.
     """
-    prior = np.maximum(prior, 1e-12)
-    prior = prior / prior.sum()
-    shares, weights = prior.copy(), _PRIOR_RECORDS * prior
-    hessian_of_counts, slope_of_counts = total**2 * precision, total * weighted
+    spread = 0.9 * prior / prior.sum() + 0.1 / len(prior)
+    shares, curvature, slope = spread.copy(), total**2 * precision, total * weighted
 
-    def objective(p: FloatArray) -> float:
-        return float(p @ (hessian_of_counts @ p) / 2 - slope_of_counts @ p - weights @ np.log(p))
+    def objective(p: FloatArray, weights: FloatArray) -> float:
+        return float(p @ (curvature @ p) / 2 - slope @ p - weights @ np.log(p))
 
-    value = objective(shares)
-    for _ in range(_MAX_STEPS):
-        gradient = hessian_of_counts @ shares - slope_of_counts - weights / shares
-        hessian = hessian_of_counts + np.diag(weights / shares**2)
-        solved = np.linalg.solve(hessian, np.column_stack([gradient, np.ones_like(shares)]))
-        step = solved[:, 1] * (solved[:, 0].sum() / solved[:, 1].sum()) - solved[:, 0]
-        falls = float(-(gradient @ step))
-        if falls <= _ENOUGH:
-            break
-        shrinking = step < 0
-        length = min(1.0, 0.9 * float(np.min(-shares[shrinking] / step[shrinking], initial=np.inf)))
-        while True:
-            trial = shares + length * step
-            after = objective(trial)
-            if after <= value - 1e-4 * length * falls or length < 1e-12:
+    steps = max(1, math.ceil(math.log(max(total, 1.0), _FALL)))
+    for power in range(steps, -1, -1):
+        weights = _PRIOR_RECORDS * float(_FALL) ** power * spread
+        for _ in range(_MAX_STEPS):
+            gradient = curvature @ shares - slope - weights / shares
+            hessian = curvature + np.diag(weights / shares**2)
+            solved = np.linalg.solve(hessian, np.column_stack([gradient, np.ones_like(shares)]))
+            step = solved[:, 1] * (solved[:, 0].sum() / solved[:, 1].sum()) - solved[:, 0]
+            falls = float(-(gradient @ step))
+            if falls <= _ENOUGH:
                 break
-            length /= 2
-        shares, value = trial, after
+            shrinking = step < 0
+            length = min(1.0, 0.95 * float(np.min(-shares[shrinking] / step[shrinking], initial=np.inf)))
+            before = objective(shares, weights)
+            while length > _LEAST_LENGTH and not objective(shares + length * step, weights) <= before:
+                length /= 2
+            shares = shares + length * step
     return np.asarray(shares / shares.sum())

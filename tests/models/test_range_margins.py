@@ -12,6 +12,7 @@ from dpgm_core.models.effects import effects_of
 from dpgm_core.models.findings import _chance_of_ranges
 from dpgm_core.models.misfit import table_scores
 from dpgm_core.models.range_margins import covariance_of, likely_shares, margin_estimate, ranged
+from dpgm_core.privacy.ranges import plan_ranges
 from dpgm_core.releases.pooling import pool
 
 SIZE = 48
@@ -82,12 +83,28 @@ def test_likely_shares_maximise_the_likelihood_and_the_prior(size, seed, deviati
         shares = np.exp(free - free.max())
         shares /= shares.sum()
         apart = counts - total * shares
-        return float(apart @ precision @ apart / 2 - prior @ np.log(np.maximum(shares, 1e-300)))
+        spread = 0.9 * prior + 0.1 / size
+        return float(apart @ precision @ apart / 2 - spread @ np.log(np.maximum(shares, 1e-300)))
 
     shares = likely_shares(precision, precision @ counts, total, prior)
     assert shares.min() > 0 and shares.sum() == pytest.approx(1)
     best = min(minimize(objective, start, method="BFGS").fun for start in (np.log(shares), np.log(prior + 1e-9)))
     assert objective(np.log(shares)) <= best + 1e-5 * (1 + abs(best))
+
+
+@pytest.mark.parametrize("size", [64, 250])
+def test_likely_shares_arrive_where_most_codes_are_empty(size):
+    """The gradient is the same for all codes, to a millionth of a record: Newton's method inside did not get stuck."""
+    strategy, rng = plan_ranges(size, gaussian=True), np.random.default_rng(1)
+    truth = np.bincount(rng.gamma(2, size / 40, 20_000).astype(int).clip(max=size - 1), minlength=size)
+    covariance = strategy.inverse_gram * (50 * strategy.sensitivity("add-remove").l2_squared)
+    precision = np.linalg.inv(covariance)
+    counts = truth + np.linalg.cholesky(covariance) @ rng.normal(size=size)
+    prior = np.full(size, 1 / size)
+    shares = likely_shares(precision, precision @ counts, 20_000.0, prior)
+    gradient = 20_000.0 * precision @ (20_000.0 * shares - counts) - prior / shares
+    assert np.abs((gradient - gradient @ shares) * shares).max() < 1e-6
+    assert range_error(shares, truth) < 0.95 * range_error(counts / counts.sum(), truth)
 
 
 @pytest.mark.parametrize("learner", ["eb-map", "naive-mle", "cgm-em"])
@@ -103,7 +120,7 @@ def test_models_answer_ranges_as_well_as_the_release_does(learner):
             if split is RANGES:
                 prior = np.full(SIZE, 1 / SIZE)
                 wanted = likely_shares(*margin_estimate(pool([release]), "age"), release.total, prior)
-                np.testing.assert_allclose(model.marginal("age"), wanted, atol=3e-3)
+                np.testing.assert_allclose(model.marginal("age"), wanted, atol=2e-4)
     assert np.mean(np.square(errors["ranges"])) < 0.65**2 * np.mean(np.square(errors["even"]))
 
 
@@ -170,7 +187,7 @@ def test_findings_of_even_columns_are_uniform_chances():
     rng = np.random.default_rng(5)
     alone = Structure(Domain.from_sizes({"age": SIZE}), [("age",)])
     chances = {"even": [], "sloping": []}
-    for seed in range(150):
+    for seed in range(100):
         for name, codes in (
             ("even", rng.integers(0, SIZE, 4000)),
             ("sloping", (rng.random(4000) ** 1.3 * SIZE).astype(int)),
