@@ -74,7 +74,8 @@ def models(asked: Namespace) -> None:
     named = Structure(domain, [("a",), ("a", "x"), ("a", "e"), ("b", "c"), ("d",)])
     rows = []
     structures: tuple[Structure | str, ...] = (named, "mst", "grow")
-    for budget, structure in itertools.product(("0.005", "0.1"), structures):
+    budgets = ("0.005", "0.1")
+    for budget, structure in itertools.product(budgets, structures[: 1 if asked.smoke else None]):
         for truth, draw in TRUTHS.items():
             sums = np.zeros((2, 2))
             for seed in range(SEED, SEED + (1 if asked.smoke else 4)):
