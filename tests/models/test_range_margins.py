@@ -187,7 +187,7 @@ def test_findings_of_even_columns_are_uniform_chances():
     rng = np.random.default_rng(5)
     alone = Structure(Domain.from_sizes({"age": SIZE}), [("age",)])
     chances = {"even": [], "sloping": []}
-    for seed in range(60):
+    for seed in range(100):
         for name, codes in (
             ("even", rng.integers(0, SIZE, 4000)),
             ("sloping", (rng.random(4000) ** 1.3 * SIZE).astype(int)),
