@@ -24,7 +24,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.domain.related import FIRST, SIZE, Related, named_columns
 from dpgm_core.errors import OptionError, did_you_mean
 from dpgm_core.models.intervals import checked_level, checked_replicates
-from dpgm_core.privacy.budget import Budget, check_split, holdout_share
+from dpgm_core.privacy.budget import Budget, check_split, holdout_share, range_names
 from dpgm_core.privacy.ledger_terms import ACCOUNTS, LedgerAccount
 from dpgm_core.privacy.sensitivity import Contributions
 from dpgm_core.privacy.terms import Terms
@@ -148,7 +148,7 @@ MAX_BYTES = 2**26  # of a spec file; a domain may stand in it
 _KEYS = (
     "name", "data", "domain", "neighbours", "unit", "person", "rows_per_person", "contributions", "total", "records",
     "mechanism", "learner", "inference", "budget", "split", "structure", "workload", "ledger", "output", "intervals",
-    "holdout", "labels_from", "research", "simulation", "validated", "key", "max_children", "order",
+    "holdout", "labels_from", "ranges", "research", "simulation", "validated", "key", "max_children", "order",
 )  # fmt: skip
 _REQUIRED = {
     "data": "",
@@ -232,6 +232,7 @@ class Spec:
     learner: Any = None
     inference: Any = INFERENCE
     split: str = "even"
+    ranges: tuple[str, ...] = ()
     ledger: LedgerSpec | None = None
     output: Path = field(factory=Path)
     intervals: IntervalsSpec | None = None
@@ -274,7 +275,7 @@ class Spec:
             ledger=ledger,
             save_release=save_release,
             progress=progress,
-            split={"tables": self.split, "holdout": self.holdout},
+            split={"tables": self.split, "holdout": self.holdout, "ranges": self.ranges},
             labels_from=self.labels_from,
             may_switch=self.learner is None,
         )
@@ -431,6 +432,7 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         learner=plain.get("learner"),
         inference=plain.get("inference", INFERENCE),
         split=check_split(plain.get("split", "even")),
+        ranges=range_names(plain.get("ranges", ())),
         ledger=_ledger(where, plain["ledger"], folder) if "ledger" in plain else None,
         output=folder / text_of(where, "output.folder", output.get("folder", ".")),
         intervals=_intervals(where, plain["intervals"]) if "intervals" in plain else None,

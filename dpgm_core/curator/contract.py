@@ -101,8 +101,9 @@ class Session(Protocol):
         """Noisy tables: of cliques with one noise for `budget`, or each with a budget of its own.
 
         The noise is of the session's mechanism: discrete Laplace for pure budgets and discrete Gaussian for zCDP where
-        none was named. contrasts: of binary attributes, the sum
-        of products of each clique named instead of its cells (and the number of records, where it is estimated); all
+        none was named. An attribute whose ranges the curator measures has its own table estimated from windows of its
+        codes (`RangeStrategy`). contrasts: of binary attributes, the sum of products of each clique named instead of
+        its cells (and the number of records, where it is estimated); all
         tables of a session are measured one way or the other. Raises Overspent with nothing drawn.
         """
         ...

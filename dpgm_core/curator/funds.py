@@ -156,7 +156,7 @@ class Measurer(Single):
         if stated:
             return tables, stated, 0.0
         weighted = self._terms.contributions
-        return tables, *estimate_total(tables, measurement.variances, weighted, contrasts=measurement.contrasts)
+        return tables, *estimate_total(tables, measurement.total_variances, weighted, contrasts=measurement.contrasts)
 
     def _make_release(
         self, measurement: Measurement, tables: Tables, total: float, variance: float, **facts: Any

@@ -31,7 +31,14 @@ from dpgm_core.privacy.bins import bins_choices, check_votes_first, plan_bins, r
 from dpgm_core.privacy.budget import Budget, Split, check_budget, check_split, may_be_contrasts
 from dpgm_core.privacy.holdout import chosen_pairs
 from dpgm_core.privacy.ledger import Ledger
-from dpgm_core.privacy.measurement import Measurement, check_determined, check_mechanism, check_structure, measure
+from dpgm_core.privacy.measurement import (
+    Measurement,
+    check_determined,
+    check_mechanism,
+    check_range_names,
+    check_structure,
+    measure,
+)
 from dpgm_core.privacy.mechanism import Mechanism, Noise, calibrate
 from dpgm_core.privacy.rounds import round_noise
 from dpgm_core.privacy.sensitivity import ClippedScore, Sensitivity
@@ -96,7 +103,8 @@ class LiveCurator(Measurer, HoldoutKeeper):
     split : str or mapping
         How a budget is divided over tables: "even", "optimal" (see `optimal_split`), "contrasts" or "sharper" (see
         `measure`). {"tables": "even", "holdout": 0.05} reserves that share for a holdout, which the first request pays
-        for in the same charge and no learner sees.
+        for in the same charge and no learner sees. {"ranges": ["age"]} measures the attribute's own table, here and in
+        sessions, so that ranges of its values are answered well.
     discovery : Discovery, optional
         Labels of the domain that were paid for before; each release carries them.
 
@@ -128,13 +136,14 @@ class LiveCurator(Measurer, HoldoutKeeper):
         check_mechanism(mechanism)
         check_budget(budget)
         split = Split.of(split)
-        self._split = split.tables
+        self._split, self._ranges = split.tables, split.ranges
         for_holdout, left = split.divide(budget)
         validated = Terms.of(terms, None).validated
         price = None if ledger is None or discovery is None else discovery.price_of_tables(budget, ledger.terms.account)
         self._funds = Funds(left, ledger, save_to, validated=validated, price=price)
         self._terms = Terms.of(terms, None).with_default_unit(None if ledger is None else ledger.terms.unit)
         self._terms.check(structure)
+        check_range_names(self._ranges, structure.domain, self._terms, None)
         self._source = source
         check_related(source, self._terms)
         if not isinstance(source, ReducingSource):  # which is refused where it cannot read the key
@@ -223,7 +232,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         else:
             budget = self._funds.resolve(budget)
         measured = self._measured(cliques)
-        measurement = measure(self._mechanism, measured, self._terms, budget, over_tables)
+        measurement = measure(self._mechanism, measured, self._terms, budget, over_tables, self._ranges)
         if accept is not None:
             accept(measurement.noise)
         sizes = self._sizes(measurement)
@@ -330,8 +339,8 @@ class LiveCurator(Measurer, HoldoutKeeper):
                 "rounds of subsamples count each row as 1; for normalised contributions use a learner of one release, "
                 "such as naive-mle, cgm-em or eb-map"
             )
-        if self._split != "even":
-            raise BudgetError("rounds give every table the same noise; leave split = 'even'")
+        if self._split != "even" or self._ranges:
+            raise BudgetError("rounds give every table the same noise; leave split = 'even', and ranges out")
         if clip is not None and not isinstance(clip, ClippedScore):
             raise BudgetError(f"clip must be a ClippedScore, got {type(clip).__name__}")
         if clip is not None and self._terms.total_policy == "estimated":
@@ -433,6 +442,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
                 terms=self._terms,
                 publish=partial(self._publish_session, receipt),
                 spending=spending,
+                ranges=self._ranges,
             )
         except BaseException:
             if paid is not None:

@@ -28,7 +28,14 @@ from dpgm_core.errors import BudgetError, OptionError, Overspent, StructureError
 from dpgm_core.privacy.budget import Budget, check_budget
 from dpgm_core.privacy.contrasts import check_contrasts
 from dpgm_core.privacy.descent import NodeGradients, Regressions
-from dpgm_core.privacy.measurement import Measurement, measure, noisy_contrasts
+from dpgm_core.privacy.measurement import (
+    Measurement,
+    even_shares,
+    measure,
+    noisy_contrasts,
+    range_strategies,
+    sensitivity_of,
+)
 from dpgm_core.privacy.mechanism import Calibration, Mechanism, add_noise, calibrate
 from dpgm_core.privacy.selection import (
     SCORE_GRID,
@@ -70,6 +77,8 @@ class LiveSession(Turns[HeldRecords], Measurer):
         Of the noise of its tables; scores have core's own.
     spending : SessionSpending, optional
         What is left of its exact Gaussian account.
+    ranges : sequence of str
+        Attributes whose own tables are measured by windows of codes.
     publish : callable
         Saves the release as it is after each step and returns it.
     """
@@ -85,9 +94,10 @@ class LiveSession(Turns[HeldRecords], Measurer):
         terms: Terms,
         publish: Callable[[NoisyTables], NoisyTables],
         spending: SessionSpending | None = None,
+        ranges: Sequence[str] = (),
     ) -> None:
         super().__init__(records)
-        self._spending = spending
+        self._spending, self._ranges = spending, ranges
         self._session, self._receipt, self._publish = session, receipt, publish
         self._spent = self._reserved = Budget.zero(session.budget.kind)
         self._votes_spent = Budget.zero("approx")
@@ -350,7 +360,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
     ) -> NoisyTables:
         self._open()
         structure = self._candidates.named(cliques, self._domain)
-        calibrate: Callable[..., Measurement] = noisy_contrasts if contrasts else measure
+        ranges = () if contrasts or holdout else self._ranges
         if not holdout:
             self._check_one_way(contrasts)
         if contrasts and self._terms.total_policy == "estimated":
@@ -361,28 +371,48 @@ class LiveSession(Turns[HeldRecords], Measurer):
                 raise BudgetError("a budget for each clique was given, and one for all; leave one of them out")
             for one in cliques.values():
                 self._check_kind(one)
-            shares = _with_total(cliques, structure)
-            if self._spending is not None:
-                shares = {
-                    one: self._drawn(
-                        share, self._terms.sensitivity(structure.only(structure.find(one)[0]), contrasts=contrasts)
-                    )
-                    for one, share in shares.items()
-                }
-            measurement = calibrate(self._mechanism, structure, self._terms, shares)
+            measurement = self._calibrated(structure, _with_total(cliques, structure), contrasts, ranges)
         else:
             if budget is None:
                 raise BudgetError("to measure tables takes a budget for them; `remaining` says what is left")
             self._check_kind(budget)
-            if self._spending is not None:
-                budget = self._drawn(budget, self._terms.sensitivity(structure, contrasts=contrasts))
-            measurement = calibrate(self._mechanism, structure, self._terms, budget)
+            measurement = self._calibrated(structure, budget, contrasts, ranges)
         self._pay(measurement.cost, noise=measurement.calibrations)
         stated = stated_total(self._terms, self._records)
         drawn = self._measure(measurement, lambda: self._tables(measurement.structure), stated)
         release = self._make_release(measurement, *drawn, holdout=holdout)
         self._keep(release)
         return release
+
+    def _calibrated(
+        self, structure: Structure, budget: Budget | Mapping[Clique, Budget], contrasts: bool, ranges: Sequence[str]
+    ) -> Measurement:
+        """Calibrate the noise of a step, of an exact Gaussian account at the rho that costs at most its budgets."""
+        strategies = range_strategies(self._mechanism, structure, self._terms, budget, ranges)
+        if strategies and not isinstance(budget, Mapping):
+            shares = zip(structure.groups, even_shares(structure), strict=True)
+            budget = {group[0]: budget * share for group, share in shares}
+        if self._spending is not None:
+            terms = self._terms
+            if isinstance(budget, Mapping):
+                groups = {one: structure.find(one)[0] for one in budget}
+                budget = {
+                    one: self._drawn(
+                        share,
+                        sensitivity_of(
+                            structure.only(groups[one]),
+                            terms,
+                            contrasts=contrasts,
+                            strategy=strategies[groups[one]] if strategies else None,
+                        ),
+                    )
+                    for one, share in budget.items()
+                }
+            else:
+                budget = self._drawn(budget, terms.sensitivity(structure, contrasts=contrasts))
+        if contrasts:
+            return noisy_contrasts(self._mechanism, structure, self._terms, budget)
+        return measure(self._mechanism, structure, self._terms, budget, ranges=ranges)
 
     def _check_one_way(self, contrasts: bool) -> None:
         """Refuse to measure tables in one step and contrasts in another: they would not pool."""

@@ -22,7 +22,7 @@ from dpgm_core.inference.constraints import engine_name
 from dpgm_core.inference.contract import Engine, Inference, Querier, Sampler
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import Learner, Refits, Refitter
-from dpgm_core.learning.learner_run import run_learner
+from dpgm_core.learning.learner_run import raked, run_learner
 from dpgm_core.models.intervals import checked_replicates
 from dpgm_core.models.model import Model
 from dpgm_core.releases.release import NoisyTables
@@ -222,7 +222,7 @@ class Simulator:
         tables = release.measurement.draw(counts, randomness, release.total)
         total = release.total
         if release.total_policy == "estimated":
-            total = estimate_total(tables, release.variances, contrasts=release.contrasts)[0]
+            total = estimate_total(tables, release.measurement.total_variances, contrasts=release.contrasts)[0]
         if not release.contrasts:
             tables = emptied(tables)  # as learners see it
         made = evolve(release, tables=tables, total=total, private=False, provenance={"simulated": True})
@@ -344,7 +344,9 @@ def _refit_all(
             refits = refit.many(drawn) if isinstance(refit, Refits) else [refit(drawn[0])]
             if len(refits) != len(drawn):
                 raise IncompatiblePlugin(f"{len(drawn)} releases refitted by {type(made).__name__} gave {len(refits)}")
-            rows[number : number + len(drawn)] = [_potentials(one, model, made) for one in refits]
+            rows[number : number + len(drawn)] = [
+                _potentials(one, model, made, used, of) for one, of in zip(refits, drawn, strict=True)
+            ]
     except BudgetError as error:  # the learner wants of the curator what one simulated release cannot give
         raise OptionError(f"learner {name or type(made).__name__} cannot be bootstrapped: {error}") from error
     except DpgmError as error:
@@ -389,9 +391,12 @@ def _refit(learner: Learner, inference: Inference, model: Model, randomness: Ran
     return through_learn
 
 
-def _potentials(refit: object, model: Model, learner: Learner) -> Array:
+def _potentials(refit: object, model: Model, learner: Learner, inference: Inference, drawn: NoisyTables) -> Array:
     if not isinstance(refit, Tables) or refit.structure != model.structure:
         raise IncompatiblePlugin(f"a refit by {type(learner).__name__} is not over the model's structure")
     if np.isnan(refit.values).any() or (refit.values == np.inf).any():
         raise InferenceError(f"a refit by {type(learner).__name__} has log-potentials that are NaN or +inf")
+    if isinstance(learner, Refitter) and "tuning" in model.provenance:  # of others `run_learner` has done it
+        learned = Model(model.structure, refit, releases=model.releases, latent=model.latent)
+        return raked(learned, [drawn], inference).values
     return refit.values

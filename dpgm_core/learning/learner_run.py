@@ -19,12 +19,15 @@ from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import Fit, Learner, check_contrast_learner, name_of
 from dpgm_core.models.misfit import joint_score
 from dpgm_core.models.model import Model
+from dpgm_core.models.range_margins import likely_shares, margin_estimate, ranged
+from dpgm_core.releases.pooling import pool
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.saving import saved_text
 from dpgm_core.releases.totals import contradictions, mostly_missing
 from dpgm_core.releases.views import equalize_totals, implausible
+from dpgm_core.structure.tables import Tables
 
-__all__ = ["goodness_of_fit", "run_learner", "with_goodness_of_fit"]
+__all__ = ["goodness_of_fit", "raked", "run_learner", "with_goodness_of_fit"]
 
 
 @one_thread
@@ -109,7 +112,7 @@ def _with_provenance(
         provenance["pooled"] = True
     model = Model(
         learned.model.structure,
-        learned.model.potentials,
+        raked(learned.model, [one for one in releases if not one.holdout], inference),
         releases=releases,
         provenance=provenance,
         conversion_delta=curator.conversion_delta,
@@ -140,6 +143,41 @@ def _check_served(learner: Learner, curator: Curator) -> None:
             f"learner {name} asked for {len(curator.released)} of the saved releases and left {curator.remaining} of "
             "them unused; learn from those it asks for"
         )
+
+
+# --- Ranges ---------------------------------------------------------------------------------------
+# A learner takes the noise of a table's cells as independent, and that of cells estimated from windows is not. So the
+# margin that all released tables tell together, by their true covariances, is given to the model by a factor of that
+# attribute alone; what is conditional on the attribute stays as it was learned. It is post-processing.
+
+
+def raked(model: Model, releases: Sequence[NoisyTables], inference: Inference) -> Tables:
+    """Return the log-potentials of a model with the margins of the attributes whose ranges were measured.
+
+    releases: what the model was learned from. The potentials themselves where no ranges were measured, where releases
+    do not pool or are over other codes, and for an attribute of no clique that has a table of its own.
+    """
+    potentials, structure = model.potentials, model.structure
+    if not any(ranged(one) for one in releases):
+        return potentials
+    try:
+        view = pool(releases)
+    except DpgmError:  # such as subsampled rounds: it is paid for, and the model stays as it was learned
+        return potentials
+    measured = view.structure.domain
+    for name in ranged(view):
+        holders = [number for number, group in enumerate(structure.groups) if len(group) == 1 and name in group[0]]
+        if not holders or name not in measured or structure.domain[name] != measured[name]:
+            continue
+        now = Model(structure, potentials, releases=model.releases, latent=model.latent).using(inference)
+        before = np.maximum(np.asarray(now.coarse.marginal(name), dtype=np.float64), np.finfo(np.float64).tiny)
+        after = likely_shares(*margin_estimate(view, name), view.total, before)
+        group = structure.groups[holders[0]][0]
+        shape = [len(after) if one == name else 1 for one in group]
+        parts = potentials.arrays()
+        parts[holders[0]] = parts[holders[0]] + np.log(after / before).reshape(shape)
+        potentials = potentials.like(np.concatenate([part.reshape(-1) for part in parts]))
+    return potentials
 
 
 # --- Notes on the goodness of fit -----------------------------------------------------------------

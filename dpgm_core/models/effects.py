@@ -10,7 +10,8 @@ own, weighted by 1 / (v_k m_kS); estimates of different effects are uncorrelated
 isotropic, so its orthogonal components have uncorrelated noise, with covariance v_k m_kS times the projection. n_S
 appears only in tables with S inside T_k, so the normal equations separate over S into weighted means.
 
-Tests compare this with dense least squares.
+Tests compare this with dense least squares. A table of one attribute whose ranges were measured has no isotropic noise;
+the effect of its attribute then has a matrix in place of a number (`_with_windows`).
 
 A function that no table tells whole is replaced by one that tables tell. With weights w of the codes of each attribute,
 all positive, its effects are taken under w: "subtract the mean" and "take it" mean the weighted one, and the part that
@@ -29,10 +30,11 @@ from itertools import chain, combinations
 from typing import TypeAlias
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from dpgm_core._util.arrays import FloatArray, IntArray
 from dpgm_core.errors import TooLarge
+from dpgm_core.models.range_margins import covariance_of
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.totals import counted
 from dpgm_core.releases.views import block_sums
@@ -58,8 +60,9 @@ Axes: TypeAlias = tuple[int, ...]
 #: Of the codes of each axis.
 Weights: TypeAlias = Sequence[FloatArray]
 
-#: A noisy table: attributes, counts, noise variance of a cell, and whether it holds all effects of its attributes.
-Measured: TypeAlias = tuple[Clique, FloatArray, float, bool]
+#: A noisy table: attributes, counts, noise variance of a cell, or of ranges the covariance of all cells, and whether it
+#: holds all effects of its attributes.
+Measured: TypeAlias = tuple[Clique, FloatArray, float | FloatArray, bool]
 
 #: Least weight of a code by `code_weights`.
 _LEAST_WEIGHT = 1e-6
@@ -185,6 +188,9 @@ class Effects:
         Number of records N.
     tops : tuple of Axes
         Sets whose subsets are all effects that are known.
+    covariances : dict
+        Axis of each attribute whose ranges were measured -> the covariance of its margin, given N; its number among the
+        variances is the mean along the effect.
     """
 
     attributes: Clique
@@ -193,6 +199,7 @@ class Effects:
     table: FloatArray
     total: float
     tops: tuple[Axes, ...]
+    covariances: Mapping[int, FloatArray] = field(factory=dict)
 
     def project(self, values: FloatArray, weights: Weights | None = None) -> FloatArray:
         """Return the part of functions that the tables tell: the sum of their effects that are estimated.
@@ -225,7 +232,8 @@ class Effects:
         covariance = np.zeros((len(values), len(values)))
         for axes, part in self._effects(values):
             flat = part.reshape(len(values), -1)
-            covariance += self.variances[axes] * (flat @ flat.T)
+            whole = self.covariances.get(axes[0]) if len(axes) == 1 else None
+            covariance += self.variances[axes] * (flat @ flat.T) if whole is None else flat @ whole @ flat.T
         return covariance
 
     def _effects(self, values: FloatArray, weights: Weights | None = None) -> Iterator[tuple[Axes, FloatArray]]:
@@ -281,9 +289,13 @@ def combine_tables(
     precision: dict[Axes, float] = {}
     sums: dict[Axes, FloatArray] = {}
     inside: dict[tuple[Axes, bool], tuple[FloatArray, float]] = {}
+    windows: dict[int, list[tuple[FloatArray, FloatArray]]] = {}
     for clique, counts, variance, whole in tables:
         axes = tuple(sorted(where[name] for name in clique if name in where))
-        if axes and (whole or len(axes) == len(clique)):
+        if isinstance(variance, np.ndarray):
+            if axes:
+                windows.setdefault(axes[0], []).append((np.asarray(counts, np.float64), variance))
+        elif axes and (whole or len(axes) == len(clique)):
             table, each = _sum_out(clique, counts, axes, where, len(shape))
             # Tables of the same attributes are averaged first, which changes no estimate.
             before, weight = inside.get((axes, whole), (np.zeros(()), 0.0))
@@ -303,6 +315,14 @@ def combine_tables(
             here = weight / cells
             sums[some] = sums.get(some, 0.0) + here * effect(table, some) * cells
             precision[some] = precision.get(some, 0.0) + here
+    covariances = {}
+    for axis, known in windows.items():
+        ones = [1] * (len(shape) + 1)
+        ones[axis + 1] = shape[axis]
+        margin, covariances[axis] = _with_windows(known, sums.pop((axis,), None), precision.get((axis,), 0.0), total)
+        variances[axis,] = float(np.trace(covariances[axis])) / max(shape[axis] - 1, 1)
+        rest = math.prod(size for at, size in enumerate(shape) if at != axis)
+        mean[axis,] = effect(margin.reshape(ones), (axis,)) / rest
     for some, weighted in sums.items():
         variances[some] = 1 / precision[some]
         rest = math.prod(size for axis, size in enumerate(shape) if axis not in some)
@@ -315,7 +335,32 @@ def combine_tables(
         table=add_over_axes(mean, shape)[0],
         total=total[0],
         tops=tuple(tops),
+        covariances=covariances,
     )
+
+
+def _with_windows(
+    known: Sequence[tuple[FloatArray, FloatArray]],
+    weighted: FloatArray | None,
+    precision: float,
+    total: tuple[float, float],
+) -> tuple[FloatArray, FloatArray]:
+    """Return the least squares margin of an attribute, which sums to N, and its covariance about N times its direction.
+
+    known: the counts of each table of it alone that was estimated from windows, and their covariance. weighted,
+    precision: the sum of the other tables' effects, by their precision. total: N and its variance.
+    """
+    size = len(known[0][0])
+    inverses = [np.linalg.inv(covariance) for _, covariance in known]
+    whole = sum(inverses, precision * (np.eye(size) - 1 / size))
+    slope = sum((inverse @ counts for inverse, (counts, _) in zip(inverses, known, strict=True)), np.zeros(size))
+    covariance = np.linalg.inv(whole)
+    margin = covariance @ (slope if weighted is None else slope + weighted.reshape(-1))
+    along = covariance.sum(axis=1) / covariance.sum()
+    # The noise of N beside its even spread, which counts as that of the empty set, is next to nothing.
+    apart = along - 1 / size
+    conditional = covariance - np.outer(along, along) * covariance.sum() + np.outer(apart, apart) * total[1]
+    return margin + along * (total[0] - margin.sum()), np.asarray(conditional)
 
 
 def _sum_out(
@@ -387,6 +432,15 @@ def tables_of(
                 yield clique, signs * (one.measured[number] / cells), variance, False
                 continue
             counts = np.asarray(one.tables.group(number), dtype=np.float64).reshape(one.structure.shapes[number])
+            covariance = covariance_of(one.noise[number])
+            if covariance is not None:
+                name = clique[0]
+                if name in merges and len(covariance) == len(merges[name]) != sizes[name]:
+                    counts, blocks = block_sums(counts, 0, merges[name]), np.eye(sizes[name])[merges[name]]
+                    covariance = np.asarray(blocks.T @ covariance @ blocks)
+                if len(counts) == sizes[name]:
+                    yield clique, counts, covariance, True
+                continue
             for axis, name in enumerate(clique):
                 if name in merges and counts.shape[axis] == len(merges[name]) != sizes[name]:
                     counts = block_sums(counts, axis, merges[name])

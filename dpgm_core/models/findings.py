@@ -209,7 +209,8 @@ def _effects_of_pairs(
     """
     sizes = dict(zip(names, shape, strict=True))
     means: dict[Clique, tuple[FloatArray, float]] = {}
-    for clique, counts, variance, whole in tables:
+    for clique, counts, noise, whole in tables:
+        variance = float(np.trace(noise)) / len(noise) if isinstance(noise, np.ndarray) else noise
         ordered = [name for name in names if name in clique]
         for some in (*zip(ordered), *itertools.combinations(ordered, 2)):
             if whole or len(some) == len(clique):
@@ -247,9 +248,18 @@ def _find(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 def _measure(names: Clique, effects: Effects, heavy: bool) -> Finding:
     """Return the finding of a column or a pair."""
-    return Finding(
-        names=names, cells=math.prod(effects.shape), chance=_Score.of(effects).chance(heavy), error=_error(effects)
-    )
+    chance = _chance_of_ranges(effects) if effects.covariances else _Score.of(effects).chance(heavy)
+    return Finding(names=names, cells=math.prod(effects.shape), chance=chance, error=_error(effects))
+
+
+def _chance_of_ranges(effects: Effects) -> float:
+    """Return the chance that an even column is as far from even, by the whole covariance of noise and sampling."""
+    from scipy.special import gammaincc
+
+    codes, total = effects.shape[0], effects.total
+    covariance = effects.covariances[0] + total / codes * (np.eye(codes) - 1 / codes)
+    apart = (effects.table - total / codes)[1:]  # all of them sum to 0
+    return float(gammaincc((codes - 1) / 2, float(apart @ np.linalg.solve(covariance[1:, 1:], apart)) / 2))
 
 
 def _error(effects: Effects) -> float:

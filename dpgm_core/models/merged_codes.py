@@ -17,6 +17,7 @@ from dpgm_core.errors import InferenceError, OptionError, StructureError, TooLar
 from dpgm_core.inference.contract import Estimates
 from dpgm_core.inference.junction_tree.logspace import divide_rows
 from dpgm_core.models.distribution import Distribution, collect_potentials, expectation, pieces_of
+from dpgm_core.models.range_margins import covariance_of, likely_shares
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.tables import Tables
@@ -51,6 +52,7 @@ class MergedAttribute:
 
     codes: (labels,), the block of each. weights: (labels,), the probability of each in its block. counts, variance: the
     noisy one-way table behind the weights, records, and the noise of a cell; None and 0 where none was released.
+    precision: of the counts, (labels, labels), where ranges were measured and their noise is not independent.
 
     >>> one = MergedAttribute(codes=np.array([0, 1, 1]), weights=np.array([1.0, 0.75, 0.25]))
     >>> one.expand(np.array([0.2, 0.8]), 0).round(3).tolist(), one.likeliest.tolist(), one.is_alone.tolist()
@@ -61,6 +63,7 @@ class MergedAttribute:
     weights: FloatArray
     counts: FloatArray | None = None
     variance: float = 0.0
+    precision: FloatArray | None = None
 
     def expand(self, table: FloatArray, axis: int) -> FloatArray:
         """Spread an axis of blocks over their codes."""
@@ -219,10 +222,25 @@ def block_weights(counts: FloatArray, variance: float, codes: IntArray) -> Float
 def _redraw(level: MergedAttribute, expected: FloatArray, generator: np.random.Generator) -> MergedAttribute:
     if level.counts is None:
         return level
+    if level.precision is not None:
+        covariance = np.linalg.inv(level.precision) + np.diag(expected)
+        noisy = expected + np.linalg.cholesky(covariance) @ generator.normal(size=len(expected))
+        return evolve(level, weights=_range_weights(np.linalg.inv(covariance), noisy, expected.sum(), level.codes))
     errors = generator.normal(size=len(expected)) * np.sqrt(expected + level.variance)
     sizes = np.bincount(level.codes)
     errors -= (np.bincount(level.codes, weights=errors) / sizes)[level.codes]
     return evolve(level, weights=block_weights(expected + errors, 0.0, level.codes))
+
+
+def _range_weights(precision: FloatArray, counts: FloatArray, total: float, codes: IntArray) -> FloatArray:
+    """Return p(code | block), (labels,), from counts whose ranges were measured: their likeliest shares, not shrunk.
+
+    precision: of the counts. total: N. Shrinking codes one by one, as `block_weights` does, would move the records of
+    a range together: on generated columns it made ranges twice as wrong.
+    """
+    shares = likely_shares(precision, precision @ counts, total, np.full(len(codes), 1 / len(codes)))
+    weights: FloatArray = shares / np.bincount(codes, weights=shares)[codes]
+    return weights
 
 
 def _nearest(values: FloatArray) -> FloatArray:
@@ -237,18 +255,31 @@ def _nearest(values: FloatArray) -> FloatArray:
 def _merged_attribute(fine: Domain, name: str, new: Sequence[int], releases: Sequence[NoisyTables]) -> MergedAttribute:
     """Return the blocks of one attribute, with weights from all one-way tables over it by inverse variance."""
     codes = np.asarray(new, dtype=np.int64)
-    tops, bottom = np.zeros(len(codes)), 0.0
+    tops, bottom, precision = np.zeros(len(codes)), 0.0, np.zeros((len(codes), len(codes)))
+    weighted = np.zeros(len(codes))
+    ranges = False
     for release in releases:
         for step in release.steps:
             if not isinstance(step, NoisyTables) or step.holdout or step.structure.domain[name] != fine[name]:
                 continue
             for number, group in enumerate(step.structure.groups):
                 if group == ((name,),):
-                    tops += step.tables.group(number) / step.noise[number].variance
-                    bottom += 1 / step.noise[number].variance
+                    noise, table = step.noise[number], step.tables.group(number)
+                    covariance = covariance_of(noise)
+                    own = np.eye(len(codes)) / noise.variance if covariance is None else np.linalg.inv(covariance)
+                    ranges = ranges or covariance is not None
+                    weighted += own @ table
+                    precision += own
+                    tops += table / noise.variance
+                    bottom += 1 / noise.variance
     if bottom == 0:
         even = 1 / np.bincount(codes)[codes]
         return MergedAttribute(codes=codes, weights=even)
+    if ranges:
+        counts = np.asarray(np.linalg.solve(precision, weighted), np.float64)
+        variance = float(np.trace(np.linalg.inv(precision))) / len(codes)
+        weights = _range_weights(precision, counts, max(1.0, float(counts.sum())), codes)
+        return MergedAttribute(codes=codes, weights=weights, counts=counts, variance=variance, precision=precision)
     counts, variance = tops / bottom, 1 / bottom
     return MergedAttribute(
         codes=codes, weights=block_weights(counts, variance, codes), counts=counts, variance=variance

@@ -13,6 +13,7 @@ from attrs import frozen
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.errors import OptionError
 from dpgm_core.models.intervals import Interval
+from dpgm_core.models.range_margins import covariance_of
 from dpgm_core.privacy.contrasts import products
 from dpgm_core.privacy.holdout import unmeasured_pairs
 from dpgm_core.privacy.mechanism import Noise, ScaledNoise
@@ -111,8 +112,13 @@ def table_scores(release: NoisyTables, marginals: Tables) -> dict[Clique, float]
             if group == ((),):
                 continue
             table, expected = sums[number : number + 1] + moved[number], np.array([view.total])
-        deviates = _deviates(table.astype(np.float64), expected, view.noise[number], len(group))
-        squares, cells = float(deviates @ deviates), len(deviates)
+        covariance = covariance_of(view.noise[number])
+        if covariance is None:
+            deviates = _deviates(table.astype(np.float64), expected, view.noise[number], len(group))
+            squares, cells = float(deviates @ deviates), len(deviates)
+        else:  # of ranges the noise of cells is not independent; counts are taken as normal beside it
+            apart = table - expected
+            squares, cells = float(apart @ np.linalg.solve(covariance + np.diag(expected), apart)), len(apart)
         chance = float(gammaincc(cells / 2, squares / 2))
         # Where the chance underflows: Fisher's approximation of the distribution of chi-square.
         scores[group[0]] = -float(ndtri(chance)) if chance > 0 else math.sqrt(2 * squares) - math.sqrt(2 * cells - 1)

@@ -45,8 +45,9 @@ from dpgm_core.models.within_bins import wide_note
 from dpgm_core.privacy.bins import resolve_public_bins
 from dpgm_core.privacy.budget import Budget, Split
 from dpgm_core.privacy.holdout import chosen_pairs, unmeasured_pairs
-from dpgm_core.privacy.measurement import Measurement, check_structure, measure
+from dpgm_core.privacy.measurement import Measurement, check_range_names, check_structure, measure
 from dpgm_core.privacy.mechanism import Mechanism
+from dpgm_core.privacy.ranges import RangeNoise, plan_ranges
 from dpgm_core.privacy.sensitivity import Sensitivity
 from dpgm_core.privacy.terms import Terms, flaws
 from dpgm_core.sources.contract import AnySource, FileSource, KeyedSource, NamedColumns, Reading, ReducingSource, Source
@@ -73,6 +74,7 @@ __all__ = [
     "make_plan",
     "memory_notes",
     "planned_split",
+    "range_forecasts",
     "wide_notes",
 ]
 
@@ -217,7 +219,8 @@ def make_plan(
     split = Split.of(split)
     own, left = split.divide(budget)
     tables = structure if measured is None else measured
-    measurement = measure(mechanism, tables, terms, left, split.tables)
+    check_range_names(split.ranges, structure.domain, terms, tables)
+    measurement = measure(mechanism, tables, terms, left, split.tables, split.ranges)
     note = _contrasts_note(measurement, measure(mechanism, tables, terms, left)) if measurement.contrasts else None
     tables = measurement.structure
     holdout = None if own is None else measure(mechanism, chosen_pairs(structure, default_rng(0)), terms, own)
@@ -237,7 +240,7 @@ def make_plan(
         sensitivity=terms.with_one_draw().sensitivity(tables, contrasts=measurement.contrasts),
         asked=budget,
         cost=cost,
-        scale=max(one.event.scale for one in noise),
+        scale=max(math.sqrt(one.variance) if isinstance(one, RangeNoise) else one.event.scale for one in noise),
         tables=_table_errors(tables, deviations, per_cell.tolist(), dag, records),
         seconds_per_inference=seconds,
         inference_cost=words,
@@ -247,6 +250,7 @@ def make_plan(
                 [
                     delta_note(budget, records),
                     note,
+                    *_range_notes(measurement),
                     _holdout_note(holdout, structure),
                     None if records is None or dag is None else _rows_note(dag, tables, deviations, records),
                     wide_note(one for one in structure.domain if one.name not in tables.untold),
@@ -355,6 +359,29 @@ def check_records(records: float | None) -> float | None:
     if not known or (records is not None and not 1 <= records < 2**53):
         raise BudgetError(f"the number of records must be a number of at least 1 and below 2**53, got {records!r:.40}")
     return records
+
+
+def range_forecasts(domain: Domain, ranges: Sequence[str], *, gaussian: bool) -> list[str]:
+    """Return, for a session with core's noise, by how much windows change the noise of each of these attributes."""
+    notes = []
+    for name in ranges:
+        strategy = plan_ranges(domain[name].size, gaussian=gaussian)
+        ratios = (1.0, 1.0) if strategy is None else strategy.over_cells(gaussian=gaussian)
+        notes.append(
+            f"ranges of {name!r} are measured at the cost of its table: the noise of a range is {ratios[0]:.2f} times "
+            f"that of cells, on average, and of one value {ratios[1]:.2f} times"
+        )
+    return notes
+
+
+def _range_notes(measurement: Measurement) -> list[str]:
+    """Return for each table measured by windows how noisy ranges, and single values, will be."""
+    return [
+        f"ranges of {group[0][0]!r} are measured: the standard deviation is {noise.range_deviation:.4g} records for a "
+        f"range, on average, and {math.sqrt(noise.variance):.4g} for one value"
+        for group, noise in zip(measurement.structure.groups, measurement.noise, strict=True)
+        if isinstance(noise, RangeNoise)
+    ]
 
 
 def _holdout_note(holdout: Measurement | None, structure: Structure) -> str | None:

@@ -36,7 +36,7 @@ from dpgm_core.pipeline.planning import Plan, check_domain, check_source, counte
 from dpgm_core.privacy.budget import Budget, Split, may_be_contrasts
 from dpgm_core.privacy.labels import OpenPlan, plan_labels, with_placeholders
 from dpgm_core.privacy.ledger import Ledger, charged_budget
-from dpgm_core.privacy.measurement import check_determined, check_structure, measure
+from dpgm_core.privacy.measurement import check_determined, check_range_names, check_structure, measure
 from dpgm_core.privacy.mechanism import Mechanism
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
@@ -251,6 +251,7 @@ class Run:
             chosen = evolve(chosen, learner_memory=needed.memory, learner_seconds=needed.cpu_seconds)
             notes += planning.memory_notes(needed.memory)
         notes += planning.wide_notes(workload.domain, workload.attributes)
+        notes += planning.range_forecasts(workload.domain, self.split.ranges, gaussian=self.budget.kind != "pure")
         notes += describe_passes(self.source, workload, self.terms)
         return evolve(chosen, notes=notes)
 
@@ -302,7 +303,9 @@ class Run:
             selector = self.target
             if isinstance(selector, SwitchingSelector) and not self.may_switch:
                 selector = selector.without_switch()
-            return selector, workload_of(self.workload), selector_run.share_only(self.split)
+            workload = workload_of(self.workload)
+            check_range_names(self.split.ranges, workload.domain, self.terms, None)
+            return selector, workload, selector_run.share_only(self.split)
         learner = self._learner()
         noises = session_noises(self._session_mechanism(), session_budget(self.budget))
         share = check_named(self.target, self.budget, self.split, learner, self.inference, self.terms, noises)
@@ -352,6 +355,7 @@ class Run:
     def _release(self, mechanism: Mechanism, discovery: Discovery | None) -> NoisyTables:
         structure = self._tables
         assert structure is not None  # all bins are public
+        check_range_names(self.split.ranges, structure.domain, self.terms, structure)
         curator = self._curator(structure, mechanism, self.split, discovery)
         try:
             curator.release()
@@ -370,6 +374,8 @@ class Run:
                 noisy, selection, selector, learner, self.inference, randomness=self.randomness, progress=self.progress
             )
         self._check_learner(structure)
+        measured, split = planned_split(learner, structure, self.split)
+        check_range_names(split.ranges, structure.domain, self.terms, measured or structure)
         curator = self._curator(structure, self._mechanism, self.split, discovery)
         if self.ledger is not None:
             # of several releases the first would be paid for where the ledger lacks the rest
@@ -405,7 +411,7 @@ class Run:
         """The same for a session: no structure is known yet, so each attribute is a clique of its own."""
         structure = Structure(workload.domain, [(name,) for name in workload.attributes])
         mechanism = session_mechanism(session_budget(self.budget), self.mechanism)
-        return self._curator(structure, mechanism, Split(), discovery)
+        return self._curator(structure, mechanism, Split(ranges=self.split.ranges), discovery)
 
     def _dry_run(self) -> None:
         source, learner = self._records(), self.learner
@@ -448,7 +454,8 @@ class Run:
         if learner is not None:
             check_contrast_learner(learner, curator.contrasts)
             measured, split = planned_split(learner, structure, split)
-        measure(mechanism, measured or structure, self.terms, curator.budget, split.tables)
+        check_range_names(split.ranges, structure.domain, self.terms, measured or structure)
+        measure(mechanism, measured or structure, self.terms, curator.budget, split.tables, split.ranges)
         if learner is not None and "rounds" in self._rehearse(structure, curator.budget).requests():
             check_rows(source, "rounds of subsamples")
         check_source(source, structure, self.terms)
@@ -512,7 +519,8 @@ def fit(  # noqa: PLR0913 - each setting of a run is a parameter
         set of binary attributes inside a clique one noisy sum of products is measured in place of tables; or
         "sharper", the more accurate of "contrasts" and "even" for the cliques' products. {"tables": "even", "holdout":
         0.05} reserves a share for noisy tables of random pairs, which show what the structure misses (see
-        `Model.structure_error`).
+        `Model.structure_error`). {"ranges": ["age"]} measures a column's own table so that ranges of its values are
+        answered well.
     labels_from
         A file of labels that an earlier run found; its cost is a part of the budget.
 

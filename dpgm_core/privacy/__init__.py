@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from dpgm_core.privacy.labels import LabelsPlan, ThresholdNoise, threshold_noise
     from dpgm_core.privacy.mechanism import Exactness, residuals
+    from dpgm_core.privacy.ranges import RangeStrategy
     from dpgm_core.privacy.samplers import bounded_variance, discrete_gaussian, discrete_laplace
     from dpgm_core.privacy.selection import temperature
     from dpgm_core.privacy.session_account import SessionAccount
@@ -47,6 +48,7 @@ _LAZY = {
     ],
     "labels": ["LabelsPlan", "ThresholdNoise", "threshold_noise"],
     "mechanism": ["Exactness", "residuals"],
+    "ranges": ["RangeStrategy"],
     "samplers": ["bounded_variance", "discrete_gaussian", "discrete_laplace"],
     "selection": ["temperature"],
     "session_account": ["SessionAccount"],
@@ -57,6 +59,7 @@ __all__ = [
     "Exactness",
     "LabelsPlan",
     "NoiseDistribution",
+    "RangeStrategy",
     "SessionAccount",
     "Split",
     "TabulatedNoise",

@@ -703,6 +703,13 @@ def holdout_share(share: Amount) -> Fraction:
     return exact
 
 
+def range_names(names: object) -> tuple[str, ...]:
+    """Return the attributes whose ranges are measured, each once. Raises OptionError for what is no list of names."""
+    if isinstance(names, str) or not isinstance(names, Iterable) or not all(isinstance(one, str) for one in names):
+        raise OptionError(f"ranges must be a list of attributes, such as ['age']; got {names!r:.80}")
+    return tuple(dict.fromkeys(names))
+
+
 #: even: one noise for all tables. optimal: see `optimal_split`. contrasts: one noise for sums of products of binary
 #: attributes, one for each set inside a clique, in place of tables; see `dpgm_core.privacy.contrasts`. sharper:
 #: contrasts, or "even" where these have more noise or there are none.
@@ -735,36 +742,47 @@ class Split:
         One of `SPLITS`.
     holdout : Fraction
         Share of the budget for the holdout, 0 (none) to below 1.
+    ranges : tuple of str
+        Attributes whose own tables are measured so that ranges of their values are answered well
+        (`dpgm_core.privacy.ranges`); with "even" and "optimal" only.
 
     Raises
     ------
     OptionError
-        For another word, or what is no share.
+        For another word, what is no share, and what are no names.
 
     Examples
     --------
     >>> Split.of("optimal").holdout, Split.of({"holdout": 0.05})
-    (Fraction(0, 1), Split(tables='even', holdout=Fraction(1, 20)))
+    (Fraction(0, 1), Split(tables='even', holdout=Fraction(1, 20), ranges=()))
     """
 
     tables: str = field(default="even", converter=check_split)
     holdout: Fraction = field(default=Fraction(0), converter=holdout_share)
+    ranges: tuple[str, ...] = field(default=(), converter=range_names)
+
+    def __attrs_post_init__(self) -> None:
+        if self.ranges and may_be_contrasts(self.tables):
+            raise OptionError(
+                f"ranges are measured beside tables, not with split = {self.tables!r}; leave one of them out"
+            )
 
     @classmethod
     def of(cls, split: Split | str | Mapping[str, Any]) -> Split:
-        """Read a split from a word, or from a mapping of `tables` and `holdout` ("even" and 0 where left out)."""
+        """Read a split from a word, or from a mapping of `tables`, `holdout` and `ranges`, with defaults."""
         if isinstance(split, Split):
             return split
         if not isinstance(split, Mapping):
             return cls(tables=split)
         for key in split:
-            if key not in ("tables", "holdout", "check"):  # the last is an earlier spelling of holdout
+            if key not in ("tables", "holdout", "ranges", "check"):  # the last is an earlier spelling of holdout
                 raise OptionError(
                     f"a split has tables and holdout, but no {key!r}{did_you_mean(str(key), ['tables', 'holdout'])}"
                 )
         if "check" in split and "holdout" in split:
             raise OptionError("a split has both holdout and check, which mean the same; keep holdout")
-        return cls(split.get("tables", "even"), split.get("holdout", split.get("check", 0)))
+        holdout = split.get("holdout", split.get("check", 0))
+        return cls(split.get("tables", "even"), holdout, split.get("ranges", ()))
 
     def divide(self, budget: Budget) -> tuple[Budget | None, Budget]:
         """Return what the holdout may cost, None without one, and what is left; together exactly the budget."""

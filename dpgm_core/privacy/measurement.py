@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 
@@ -13,7 +13,7 @@ from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core._util.exact_numbers import Amount, amount, decimal_text
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import BudgetError, OptionError, StructureError
+from dpgm_core.errors import BudgetError, OptionError, StructureError, did_you_mean
 from dpgm_core.privacy.budget import Budget, BudgetKind, check_budget, check_split, zcdp_rho
 from dpgm_core.privacy.contrasts import MAX_SUM, check_contrasts, monomials, noise_ratios, products, spread
 from dpgm_core.privacy.joint_gaussian import largest_rho
@@ -29,7 +29,8 @@ from dpgm_core.privacy.mechanism import (
     event_of,
     parts_of,
 )
-from dpgm_core.privacy.sensitivity import ClippedScore
+from dpgm_core.privacy.ranges import CELL_GRID, RangeNoise, RangeStrategy, estimated_cells, plan_ranges
+from dpgm_core.privacy.sensitivity import ClippedScore, Sensitivity
 from dpgm_core.privacy.terms import Terms, change_factor
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
@@ -39,11 +40,16 @@ __all__ = [
     "Measurement",
     "check_determined",
     "check_mechanism",
+    "check_range_names",
+    "check_ranges",
     "check_structure",
+    "even_shares",
     "measure",
     "noisy_contrasts",
     "optimal_shares",
     "optimal_split",
+    "range_strategies",
+    "sensitivity_of",
 ]
 
 #: Room for the rounding of scales, and what discrete Laplace noise lacks of its scale's variance, records**2.
@@ -71,6 +77,9 @@ class Measurement:
     grid : int
         Counts are whole multiples of 1/grid record, a power of two, as those of two related tables are. Noise is
         calibrated for and drawn in these units, and then divided: both are exact in a double.
+    strategies : tuple of (RangeStrategy or None)
+        For each group the windows that are measured in place of its cells, or None; empty: cells everywhere. With any,
+        each group has a calibration of its own. Cells are then estimated, multiples of 1/2^20 record.
     """
 
     structure: Structure
@@ -79,6 +88,7 @@ class Measurement:
     together: Budget | None = None
     contrasts: bool = False
     grid: int = 1
+    strategies: tuple[RangeStrategy | None, ...] = ()
 
     @classmethod
     def shared(
@@ -111,7 +121,14 @@ class Measurement:
 
     @property
     def in_records(self) -> tuple[Calibration, ...]:
-        """The calibrations with their noises in records, for learning."""
+        """The calibrations with their noises in records, for learning; of windows with that of the estimated cells."""
+        if self.strategies:
+            return tuple(
+                one
+                if strategy is None
+                else attrs.evolve(one, noise=RangeNoise(noise=one.noise, strategy=strategy), component=None, options={})
+                for one, strategy in zip(self.calibrations, self.strategies, strict=True)
+            )
         if self.grid == 1:
             return self.calibrations
         return tuple(
@@ -129,6 +146,22 @@ class Measurement:
         return variances / np.asarray(self.structure.sizes) if self.contrasts else variances
 
     @property
+    def total_variances(self) -> FloatArray:
+        """The noise variance of each table's sum over its number of cells, (groups,): that of a cell but for ranges."""
+        variances = self.variances.copy()
+        for number, noise in enumerate(self.noise):
+            if isinstance(noise, RangeNoise):
+                variances[number] = noise.sum_variance / self.structure.sizes[number]
+        return variances
+
+    @property
+    def number_units(self) -> FloatArray:
+        """How many units of a file's whole numbers a record has in each group, (groups,)."""
+        units = np.full(len(self.structure.groups), float(self.grid))
+        units[[number for number, strategy in enumerate(self.strategies) if strategy is not None]] = CELL_GRID
+        return units
+
+    @property
     def sum_variances(self) -> FloatArray:
         """The noise variance of each contrast, (groups,), records**2; BudgetError where tables are measured."""
         if not self.contrasts:
@@ -141,8 +174,8 @@ class Measurement:
 
     @property
     def _variances(self) -> FloatArray:
-        alike = np.array([calibration.noise.variance for calibration in self.calibrations])
-        variances: FloatArray = alike[list(self.of_group)] / self.grid**2
+        alike = np.array([calibration.noise.variance for calibration in self.in_records])
+        variances: FloatArray = alike[list(self.of_group)]
         return variances
 
     @property
@@ -191,6 +224,13 @@ class Measurement:
             return spread(self.structure, sums if self.grid == 1 else sums / self.grid, total)
         parts = counts.arrays()
         for number, calibration in enumerate(self.calibrations):
+            strategy = self.strategies[number] if self.strategies else None
+            if strategy is not None:
+                sums = strategy.sums(parts[number])
+                parts[number] = estimated_cells(
+                    strategy, add_noise(sums, calibration.noise.draw(sums.shape, randomness))
+                )
+                continue
             alike = [group for group, one in enumerate(self.of_group) if one == number]
             bare = np.concatenate([parts[group].reshape(-1) for group in alike])
             noisy = add_noise(bare, calibration.noise.draw(bare.shape, randomness))
@@ -215,6 +255,7 @@ def measure(
     terms: Terms,
     budget: Budget | Mapping[Clique, Budget],
     split: str = "even",
+    ranges: Collection[str] = (),
 ) -> Measurement:
     """Return the tables of a structure with calibrated noise; touches no data, spends nothing.
 
@@ -232,6 +273,9 @@ def measure(
         How one budget is divided. "even": one noise for all tables. "optimal": see `optimal_split`; an (epsilon, delta)
         is then spent by all noises together. "contrasts": one noise for the products of all sets inside a clique, see
         `noisy_contrasts`. "sharper": contrasts, or "even" where these are refused.
+    ranges : collection of str
+        Attributes whose own tables, where the structure has them, are measured by windows of codes
+        (`dpgm_core.privacy.ranges`). With "even" all tables have equal shares of one budget, as without.
 
     Raises
     ------
@@ -256,16 +300,24 @@ def measure(
         )
         _check_worth(contrasts, measure(mechanism, structure, terms, budget))
         return contrasts
+    strategies = range_strategies(mechanism, structure, terms, budget, ranges)
     if not isinstance(budget, Mapping):
         check_budget(budget)
         if budget.is_zero:
             raise BudgetError(f"budget is {budget}; it must be positive")
+        if strategies:
+            if budget.kind == "approx" and len(strategies) > 1:
+                shares = even_shares(structure) if split == "even" else optimal_shares(structure, "zcdp")
+                return _together(mechanism, structure, terms, budget, shares, strategies)
+            shares = even_shares(structure) if split == "even" else optimal_shares(structure, budget.kind)
+            each = {group[0]: budget * share for group, share in zip(structure.groups, shares, strict=True)}
+            return _each(mechanism, structure, terms, each, strategies=strategies)
         if split == "even" or len(structure.groups) == 1:  # one table has nothing to share
             return Measurement.shared(structure, _calibration(mechanism, structure, terms, budget), grid=terms.draws)
         if budget.kind == "approx":
-            return _together(mechanism, structure, terms, budget)
+            return _together(mechanism, structure, terms, budget, optimal_shares(structure, "zcdp"))
         budget = optimal_split(structure, budget)
-    return _each(mechanism, structure, terms, budget)
+    return _each(mechanism, structure, terms, budget, strategies=strategies)
 
 
 def noisy_contrasts(
@@ -303,28 +355,104 @@ def check_structure(structure: object) -> None:
         raise StructureError(f"structure must be a Structure, got {type(structure).__name__}")
 
 
+def check_range_names(ranges: Collection[str], domain: Domain, terms: Terms, measured: Structure | None) -> None:
+    """Refuse attributes whose ranges cannot be measured.
+
+    measured: the tables that will be; None where a session chooses them. Raises StructureError for a name that the
+    domain lacks, an attribute of too many codes, and one without a table of its own; BudgetError as `check_ranges`.
+    """
+    if ranges:
+        check_ranges(terms)
+    for name in ranges:
+        if name not in domain:
+            raise StructureError(f"ranges name {name!r}, which is no attribute{did_you_mean(name, domain.names)}")
+        plan_ranges(domain[name].size, gaussian=True)
+        if measured is not None and ((name,),) not in measured.groups:
+            raise StructureError(
+                f"ranges of {name!r} are measured in its own table, and no clique is [{name!r}] alone; add that "
+                "clique, or leave it out of ranges"
+            )
+
+
+def sensitivity_of(
+    structure: Structure, terms: Terms, *, contrasts: bool = False, strategy: RangeStrategy | None = None
+) -> Sensitivity:
+    """Return how far one person moves what is measured: tables, contrasts, or the windows of the one table."""
+    if strategy is None:
+        return terms.sensitivity(structure, contrasts=contrasts)
+    return strategy.sensitivity(terms.neighbours, rows_per_person=terms.rows_per_person)
+
+
 def _calibration(
-    mechanism: Mechanism, structure: Structure, terms: Terms, budget: Budget, contrasts: bool = False
+    mechanism: Mechanism,
+    structure: Structure,
+    terms: Terms,
+    budget: Budget,
+    contrasts: bool = False,
+    strategy: RangeStrategy | None = None,
 ) -> Calibration:
-    sensitivity = terms.sensitivity(structure, contrasts=contrasts)
+    sensitivity = sensitivity_of(structure, terms, contrasts=contrasts, strategy=strategy)
     return calibrate(mechanism, mechanism.noise(sensitivity, budget), sensitivity, budget)
 
 
 def _each(
-    mechanism: Mechanism, structure: Structure, terms: Terms, budgets: Mapping[Clique, Budget], contrasts: bool = False
+    mechanism: Mechanism,
+    structure: Structure,
+    terms: Terms,
+    budgets: Mapping[Clique, Budget],
+    contrasts: bool = False,
+    strategies: tuple[RangeStrategy | None, ...] = (),
 ) -> Measurement:
     """Return the measurement with a noise for each table, whose costs add up."""
     shares = _by_group(structure, budgets)
     return Measurement(
         structure=structure,
         calibrations=tuple(
-            _calibration(mechanism, structure.only(number), terms, share, contrasts)
-            for number, share in enumerate(shares)
+            _calibration(mechanism, structure.only(number), terms, share, contrasts, strategy)
+            for number, (share, strategy) in enumerate(zip(shares, strategies or [None] * len(shares), strict=True))
         ),
         of_group=tuple(range(len(shares))),
         contrasts=contrasts,
         grid=terms.draws,
+        strategies=strategies,
     )
+
+
+def even_shares(structure: Structure) -> list[Fraction]:
+    """Return equal shares of all tables, to about four digits; they sum to 1."""
+    return _decimals([1.0] * len(structure.groups))
+
+
+def range_strategies(
+    mechanism: Mechanism,
+    structure: Structure,
+    terms: Terms,
+    budget: Budget | Mapping[Clique, Budget],
+    ranges: Collection[str],
+) -> tuple[RangeStrategy | None, ...]:
+    """Return the windows of each table of one attribute whose ranges are wanted; () where all are measured by cells."""
+    if not any(((name,),) in structure.groups for name in ranges):
+        return ()
+    check_ranges(terms)
+    one = next(iter(budget.values())) if isinstance(budget, Mapping) else budget
+    unit = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
+    gaussian = event_of(mechanism.noise(unit, one)).kind in DELTAS_TOGETHER
+    strategies = tuple(
+        plan_ranges(structure.domain[group[0][0]].size, gaussian=gaussian)
+        if len(group) == len(group[0]) == 1 and group[0][0] in ranges
+        else None
+        for group in structure.groups
+    )
+    return strategies if any(strategies) else ()
+
+
+def check_ranges(terms: Terms) -> None:
+    """Refuse, with BudgetError, ranges of rows that do not count 1 each, as sensitivity is proven for those."""
+    if terms.contributions is not None or terms.draws > 1:
+        raise BudgetError(
+            "ranges are measured where each row counts as 1; leave ranges out with contributions and with two related "
+            "tables"
+        )
 
 
 def _check_worth(contrasts: Measurement, tables: Measurement) -> None:
@@ -346,10 +474,19 @@ def _check_worth(contrasts: Measurement, tables: Measurement) -> None:
         )
 
 
-def _together(mechanism: Mechanism, structure: Structure, terms: Terms, budget: Budget) -> Measurement:
-    """Return the measurement with Gaussian noises of an optimal split that cost (epsilon, delta) together."""
-    shares = optimal_shares(structure, "zcdp")
-    alone = [terms.sensitivity(structure.only(number)) for number in range(len(shares))]
+def _together(
+    mechanism: Mechanism,
+    structure: Structure,
+    terms: Terms,
+    budget: Budget,
+    shares: Sequence[Fraction],
+    strategies: tuple[RangeStrategy | None, ...] = (),
+) -> Measurement:
+    """Return the measurement with Gaussian noises that cost (epsilon, delta) together. shares: of rho, by table."""
+    windows = strategies or (None,) * len(shares)
+    alone = [
+        sensitivity_of(structure.only(number), terms, strategy=strategy) for number, strategy in enumerate(windows)
+    ]
     delta_of = None
     with suppress(BudgetError):  # of a mechanism that serves no rho, hence none of several widths
         delta_of = DELTAS_TOGETHER.get(event_of(mechanism.noise(alone[0], Budget.zcdp(1))).kind)
@@ -367,8 +504,8 @@ def _together(mechanism: Mechanism, structure: Structure, terms: Terms, budget: 
         budget.delta,
     )
     calibrations = tuple(
-        _calibration(mechanism, structure.only(number), terms, Budget.zcdp(share * rho))
-        for number, share in enumerate(shares)
+        _calibration(mechanism, structure.only(number), terms, Budget.zcdp(share * rho), strategy=strategy)
+        for number, (share, strategy) in enumerate(zip(shares, windows, strict=True))
     )
     try:
         check_together([(one.noise, one.sensitivity) for one in calibrations], budget)
@@ -380,6 +517,7 @@ def _together(mechanism: Mechanism, structure: Structure, terms: Terms, budget: 
         of_group=tuple(range(len(shares))),
         together=budget,
         grid=terms.draws,
+        strategies=strategies,
     )
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NoReturn, Protocol, runtime_checkable
 
 import attrs
 import numpy as np
@@ -31,6 +31,7 @@ from dpgm_core.privacy.tabulated import LAST_DIGITS, TabulatedNoise, tabulated_c
 __all__ = [
     "Calibration",
     "DELTAS_TOGETHER",
+    "DerivedNoise",
     "DualTerm",
     "Exactness",
     "Mechanism",
@@ -521,6 +522,49 @@ class ScaledNoise:
     def score(self, residual: FloatArray) -> FloatArray:
         """The derivative of `logpdf`."""
         return self.noise.score(residual / self.factor) / self.factor
+
+
+class DerivedNoise:
+    """Base of the noise of sums and means; subclasses define a variance and a draw. For learning, never for a release.
+
+    Its density is the Gaussian of the same variance, to which sums of independent noise tend.
+    """
+
+    support = -math.inf, math.inf
+    log_concave = True
+
+    @property
+    def cost(self) -> Budget:
+        """Raises BudgetError: the releases were paid for, not what is made of them."""
+        self._refuse()
+
+    @property
+    def event(self) -> PrivacyEvent:
+        """Raises BudgetError, like `cost`."""
+        self._refuse()
+
+    @property
+    def variance(self) -> float:
+        """records**2."""
+        raise NotImplementedError
+
+    @property
+    def dual(self) -> DualTerm | None:
+        """The Gaussian's."""
+        return DualTerm(bound=math.inf, curvature=self.variance)
+
+    def logpdf(self, residual: FloatArray) -> FloatArray:
+        """The Gaussian's, per record."""
+        return -(residual**2) / (2 * self.variance) - math.log(2 * math.pi * self.variance) / 2
+
+    def score(self, residual: FloatArray) -> FloatArray:
+        """The derivative of `logpdf`."""
+        return -residual / self.variance
+
+    def _refuse(self) -> NoReturn:
+        raise BudgetError(
+            f"{type(self).__name__} costs nothing of its own; ask the releases behind it, `NoisyTables.published`"
+        )
 
 
 def calibrate(mechanism: Mechanism, noise: Noise, sensitivity: Sensitivity, budget: Budget) -> Calibration:

@@ -15,10 +15,10 @@ from dpgm_core.errors import BudgetError, StructureError
 from dpgm_core.privacy.budget import compose_budgets
 from dpgm_core.privacy.contrasts import spread
 from dpgm_core.privacy.measurement import Measurement
-from dpgm_core.privacy.mechanism import Calibration, Noise
+from dpgm_core.privacy.mechanism import Calibration, DerivedNoise, Noise
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.release import NoisyTables, check_alike
-from dpgm_core.releases.views import DerivedNoise, equalize_totals, plausible
+from dpgm_core.releases.views import equalize_totals, plausible
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables

@@ -24,6 +24,7 @@ from dpgm_core.privacy.contrasts import products
 from dpgm_core.privacy.ledger_terms import part_text
 from dpgm_core.privacy.measurement import Measurement
 from dpgm_core.privacy.mechanism import Calibration, Noise
+from dpgm_core.privacy.ranges import strategies_to
 from dpgm_core.privacy.sensitivity import ClippedScore, Contributions, Neighbours
 from dpgm_core.privacy.terms import Origin, Terms, TotalPolicy, change_factor, flaws, public_domain
 from dpgm_core.releases.calibrations import calibration_to
@@ -96,8 +97,9 @@ class Round:
 
 #: Versions of the file format. Version 1 (terms in five keys, rounds in the provenance) remains readable. Sessions are
 #: written as 3, contrasts as 4, releases with private labels as 5, whose cost an older version would leave out,
-#: sessions with an exact Gaussian account as 6, and all others as 2, so that older versions read them.
-SCHEMA, _LABELS_SCHEMA, CONTRASTS_SCHEMA, _SESSION_SCHEMA, _PLAIN_SCHEMA = 6, 5, 4, 3, 2
+#: sessions with an exact Gaussian account as 6, tables measured by windows as 7, and all others as 2, so that older
+#: versions read them.
+SCHEMA, _ACCOUNT_SCHEMA, _LABELS_SCHEMA, CONTRASTS_SCHEMA, _SESSION_SCHEMA, _PLAIN_SCHEMA = 7, 6, 5, 4, 3, 2
 
 _VALIDATED = (
     "The owner had compared records with this domain before: a domain edited after looking at records is outside of "
@@ -284,6 +286,17 @@ class NoisyTables:
         """
         return self.session is None and (self.round is None or self.round.sampling_rate == 1)
 
+    @property
+    def ranges(self) -> tuple[str, ...]:
+        """The attributes whose own tables were measured by windows of codes, in it or in a step of its session."""
+        own = [
+            group[0][0]
+            for group, strategy in zip(self.structure.groups, self.measurement.strategies, strict=False)
+            if strategy is not None
+        ]
+        steps = [name for one in self.steps if isinstance(one, NoisyTables) for name in one.ranges]
+        return tuple(dict.fromkeys([*own, *steps]))
+
     def exchange_factor(self, kind: BudgetKind) -> Fraction:
         """By what factor exchanging one person's data costs more than adding one, of a cost of this kind.
 
@@ -308,6 +321,11 @@ class NoisyTables:
         if self.contrasts:
             conditions.append(
                 f"Measured were {len(self.structure.groups)} sums of products of attributes coded +1 and -1, and no "
+                "cells. "
+            )
+        if self.ranges:
+            conditions.append(
+                f"Of {', '.join(map(repr, self.ranges))} weighted sums over windows of values were measured, and no "
                 "cells. "
             )
         if self.session is not None:
@@ -353,9 +371,10 @@ class NoisyTables:
         """The noisy numbers of a file: those of the tables, or of all steps of a session one after the other."""
         if self.session:
             return np.concatenate([one.numbers for one in self.steps])
-        if not self.contrasts and self.measurement.grid == 1:
+        units = self.measurement.number_units
+        if not self.contrasts and (units == 1).all():
             return self.measured
-        measured = self.measured * self.measurement.grid
+        measured = self.measured * (units if self.contrasts else self.tables.repeat(units))
         exact = all(one.noise.exact for one in self.measurement.calibrations)
         return np.rint(measured).astype(np.int64) if exact else measured
 
@@ -375,7 +394,7 @@ class NoisyTables:
             "total_variance": self.total_variance,
             "calibrations": [calibration_to(one) for one in self.measurement.calibrations],
             "calibration_of": list(self.measurement.of_group),
-        }
+        } | ({"ranges": strategies_to(self.measurement.strategies)} if self.measurement.strategies else {})
 
     def to_document(self) -> dict[str, Any]:
         """Everything but the numbers as JSON values."""
@@ -413,8 +432,10 @@ class NoisyTables:
 
     @property
     def _schema(self) -> int:
-        if self.session is not None and self.session.account is not None:
+        if self.ranges:
             return SCHEMA
+        if self.session is not None and self.session.account is not None:
+            return _ACCOUNT_SCHEMA
         if self.discovery is not None:
             return _LABELS_SCHEMA
         return CONTRASTS_SCHEMA if self.contrasts else _SESSION_SCHEMA if self.session else _PLAIN_SCHEMA

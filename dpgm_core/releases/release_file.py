@@ -26,8 +26,9 @@ from dpgm_core.privacy.bins import moved_rows
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.contrasts import check_contrasts, spread
 from dpgm_core.privacy.descent import Loss, Regressions
-from dpgm_core.privacy.measurement import Measurement
+from dpgm_core.privacy.measurement import Measurement, check_ranges, sensitivity_of
 from dpgm_core.privacy.mechanism import Calibration, Noise, check_claims, check_together
+from dpgm_core.privacy.ranges import RangeStrategy
 from dpgm_core.privacy.selection import (
     MAX_TABLE_LENGTH,
     MIN_TABLE_LENGTH,
@@ -78,8 +79,13 @@ def _check_sensitivities(measurement: Measurement, terms: Terms, clip: ClippedSc
     if len(calibrations) > 1 and list(measurement.of_group) != list(range(len(calibrations))):
         raise ModelFileError("its noises do not fit its tables: there must be one for all of them, or one for each")
     parts = [structure] if len(calibrations) == 1 else [structure.only(group) for group in measurement.of_group]
-    for one, part in zip(calibrations, parts, strict=True):
-        needed = terms.sensitivity(part, clip, contrasts=measurement.contrasts)
+    strategies = measurement.strategies or (None,) * len(parts)
+    for one, part, strategy in zip(calibrations, parts, strategies, strict=True):
+        needed = (
+            terms.sensitivity(part, clip, contrasts=measurement.contrasts)
+            if strategy is None
+            else sensitivity_of(part, terms, strategy=strategy)
+        )
         if one.sensitivity != needed:
             raise ModelFileError(
                 f"it states {one.sensitivity}, but under {terms.neighbours.value} neighbours with rows_per_person = "
@@ -113,6 +119,28 @@ def _read_contrasts(document: Mapping[str, Any], structure: Structure, terms: Te
     if terms.total_policy == "estimated" and () not in structure.cliques:
         raise ModelFileError("it estimates N, but has not measured it: the empty clique is missing")
     return True
+
+
+def _read_strategies(
+    document: Mapping[str, Any], structure: Structure, terms: Terms, calibrations: Sequence[Calibration]
+) -> tuple[RangeStrategy | None, ...]:
+    """The windows that a file says were measured in place of cells; ModelFileError for what cannot have been."""
+    if "ranges" not in document:
+        return ()
+    plain = converter.structure(document["ranges"], list[list[list[int]] | None])
+    if len(plain) != len(structure.groups) or len(calibrations) != len(plain) or not any(plain):
+        raise ModelFileError("its windows do not fit its tables; it was edited")
+    wide = [len(group) * len(group[0]) != 1 for group in structure.groups]
+    if any(scales is not None and several for scales, several in zip(plain, wide, strict=True)):
+        raise ModelFileError("it has windows of a table that is not of one attribute; it was edited")
+    if document.get("contrasts", False) or document.get("round") is not None:
+        raise ModelFileError("windows go without contrasts and without rounds")
+    with _refused(_EDITED, BudgetError, StructureError):
+        check_ranges(terms)
+        return tuple(
+            None if scales is None else RangeStrategy(size, scales)
+            for scales, size in zip(plain, structure.sizes, strict=True)
+        )
 
 
 def _read_round(plain: object) -> Round:
@@ -332,6 +360,7 @@ class _Reader:
             of_group=_read_of_group(plain, structure, calibrations, "the noise of a step does not fit its tables"),
             contrasts=contrasts,
             grid=self._terms.draws,
+            strategies=_read_strategies(plain, structure, self._terms, calibrations),
         )
         _check_sensitivities(measurement, self._terms)
         total, variance = _read_total(plain, "the total of a step is not a number of at least 1")
@@ -530,6 +559,7 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
         together=cost if drawn and all(one.noise.cost.kind == "zcdp" for one in calibrations) else None,
         contrasts=contrasts,
         grid=terms.draws,
+        strategies=_read_strategies(document, structure, terms, calibrations),
     )
     total, variance = _read_total(document, f"{archive.path}: the total is not a number of at least 1")
     if not calibrations:
@@ -571,10 +601,10 @@ def read_release(archive: Archive, registry: Registry | None = None, number: int
 
 def _tables_of(measurement: Measurement, numbers: Array, total: float) -> Tables:
     """The tables whose noisy numbers a file holds."""
-    values = numbers if measurement.grid == 1 else numbers / measurement.grid
-    return (
-        spread(measurement.structure, values, total) if measurement.contrasts else Tables(measurement.structure, values)
-    )
+    structure, units = measurement.structure, measurement.number_units
+    if measurement.contrasts:
+        return spread(structure, numbers if measurement.grid == 1 else numbers / measurement.grid, total)
+    return Tables(structure, numbers if (units == 1).all() else numbers / np.repeat(units, structure.sizes))
 
 
 def _read_of_group(

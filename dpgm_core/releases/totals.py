@@ -11,6 +11,7 @@ import numpy as np
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.domain.attribute_tables import MISSING
 from dpgm_core.privacy.mechanism import Noise
+from dpgm_core.privacy.ranges import RangeNoise
 from dpgm_core.privacy.sensitivity import Contributions
 from dpgm_core.privacy.tabulated import log_moment, tabulated_variance
 from dpgm_core.privacy.terms import Terms
@@ -158,8 +159,14 @@ def _contradiction(total: float, releases: Sequence[NoisyTables]) -> str | None:
 
 def _far(total: float, releases: Sequence[NoisyTables]) -> tuple[float, float] | None:
     """What the tables sum to and its standard error, where noise alone hardly ever goes so far from a total."""
-    # The tables of contrasts were all filled up with one N.
-    independent = [[group == ((),) or not one.contrasts for group in one.structure.groups] for one in releases]
+    # The tables of contrasts were all filled up with one N, and no event bounds the noise of ranges.
+    independent = [
+        [
+            (group == ((),) or not one.contrasts) and not isinstance(noise, RangeNoise)
+            for group, noise in zip(one.structure.groups, one.noise, strict=True)
+        ]
+        for one in releases
+    ]
     pairs = list(zip(releases, independent, strict=True))
     noises = [noise for one, own in pairs for noise in compress(one.noise, own)]
     if not noises:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NoReturn
 
 import numpy as np
 from attrs import evolve, frozen
@@ -12,17 +11,16 @@ from attrs import evolve, frozen
 from dpgm_core._util.arrays import Array, FloatArray, IntArray
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.errors import BudgetError, InferenceError, StructureError
-from dpgm_core.privacy.budget import Budget, PrivacyEvent
 from dpgm_core.privacy.contrasts import spread
 from dpgm_core.privacy.measurement import Measurement
-from dpgm_core.privacy.mechanism import Calibration, DualTerm, Noise, ScaledNoise
+from dpgm_core.privacy.mechanism import Calibration, DerivedNoise, Noise, ScaledNoise
+from dpgm_core.privacy.ranges import RangeNoise
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
 __all__ = [
-    "DerivedNoise",
     "SummedNoise",
     "block_sums",
     "cell_variances",
@@ -71,52 +69,6 @@ def equalize_totals(release: NoisyTables) -> NoisyTables:
         terms=evolve(release.terms, contributions=None),
         original=release,
     )
-
-
-# --- Noise of tables computed from released ones --------------------------------------------------
-
-
-class DerivedNoise:
-    """Base of the noise of sums and means; subclasses define a variance and a draw. For learning, never for a release.
-
-    Its density is the Gaussian of the same variance, to which sums of independent noise tend.
-    """
-
-    support = -math.inf, math.inf
-    log_concave = True
-
-    @property
-    def cost(self) -> Budget:
-        """Raises BudgetError: the releases were paid for, not what is made of them."""
-        self._refuse()
-
-    @property
-    def event(self) -> PrivacyEvent:
-        """Raises BudgetError, like `cost`."""
-        self._refuse()
-
-    @property
-    def variance(self) -> float:
-        """records**2."""
-        raise NotImplementedError
-
-    @property
-    def dual(self) -> DualTerm | None:
-        """The Gaussian's."""
-        return DualTerm(bound=math.inf, curvature=self.variance)
-
-    def logpdf(self, residual: FloatArray) -> FloatArray:
-        """The Gaussian's, per record."""
-        return -(residual**2) / (2 * self.variance) - math.log(2 * math.pi * self.variance) / 2
-
-    def score(self, residual: FloatArray) -> FloatArray:
-        """The derivative of `logpdf`."""
-        return -residual / self.variance
-
-    def _refuse(self) -> NoReturn:
-        raise BudgetError(
-            f"{type(self).__name__} costs nothing of its own; ask the releases behind it, `NoisyTables.published`"
-        )
 
 
 # --- Merged codes: tables summed by block (post-processing) ---------------------------------------
@@ -193,7 +145,10 @@ def coarsened(release: NoisyTables, merges: Mapping[str, Sequence[int]]) -> Nois
                 table, blocks = (block_sums(one, axis, codes[name]) for one in (table, blocks))
         parts.append(table.reshape(-1))
         one, key = release.calibrations[number], (number, -1)
-        if blocks.max() > 1:
+        if isinstance(one.noise, RangeNoise) and blocks.max() > 1:
+            key = (number, len(of_group))
+            one = evolve(one, noise=one.noise.merged(codes[group[0][0]]), component=None, options={})
+        elif blocks.max() > 1:
             # A calibration of its own: what shares one is drawn at once, and this is the noise of one table.
             key = (number, len(of_group))
             noise = SummedNoise(noise=one.noise, blocks=tuple(map(int, blocks.reshape(-1))))
@@ -232,6 +187,8 @@ def cell_variances(release: NoisyTables, clique: Clique) -> FloatArray:
     """The noise variance of each cell, records**2, axes as in `clique`: a merged cell has that of all in it."""
     number = release.structure.find(clique)[0]
     noise, shape = release.noise[number], release.structure.shapes[number]
+    if isinstance(noise, RangeNoise):
+        return np.diag(noise.covariance)
     if not isinstance(noise, SummedNoise):
         return np.full(release.structure.domain.shape(clique), release.variances[number])
     order = [release.structure.groups[number][0].index(name) for name in clique]
@@ -356,6 +313,8 @@ def _reach(noise: Noise) -> float:
         return max(map(abs, noise.support))
     if isinstance(noise, SummedNoise):  # its density is that of the mean cell, and the largest block reaches further
         return _reach(noise.noise) * max(noise.blocks)
+    if isinstance(noise, RangeNoise):
+        return noise.gain * _reach(noise.noise)
     distances: FloatArray = np.asarray(math.sqrt(noise.variance) * 2.0 ** np.arange(64), dtype=np.float64)
     density = np.maximum(noise.logpdf(distances), noise.logpdf(-distances))
     never = density <= float(noise.logpdf(np.zeros(1))[0]) - _NEVER_NATS

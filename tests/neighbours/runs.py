@@ -113,6 +113,8 @@ def python_run(data: Callable[[], object], change: str, keyed: bool, described: 
         }
         if selector is None:
             return dpgm.fit(data(), dpgm.Structure(domain, [("sex", "age")]), budget, **asked).model.guarantee()
+        if kind != "epsilon":  # of Laplace noise and so few codes cells are measured whatever is asked
+            asked["split"] = {"ranges": ["age"]}
         if selector["name"] == "grow":  # which may name another learner, if none is named
             del asked["learner"]
         steps: list[object] = []
@@ -173,6 +175,7 @@ def _chosen(run: Run, selector: Mapping[str, object], kind: str) -> Run:
     for amount in ("3", "9"):
         asked = f"epsilon = {amount}, delta = 1e-6" if kind == "delta" else f"{kind} = {amount}"
         spec = spec.replace(f"epsilon = {amount}", asked)
+    spec = spec if kind == "epsilon" else f'ranges = ["age"]\n{spec}'
     options = ", ".join(f"{name} = {json.dumps(value)}" for name, value in selector.items())
     spec = spec.replace('{ cliques = [["sex", "age"]] }', f"{{ select = {{ {options} }} }}")
     more = b"" if "person" in spec else _MORE

@@ -12,7 +12,7 @@ from dpgm_core import Budget, ModelFileError, PluginError, load_model, load_rele
 TERMS, CALIBRATION = ("terms",), ("calibrations", 0)
 WRONG = {
     "format": (("format",), "dpgm-model"),
-    "newer schema": (("schema",), 7),
+    "newer schema": (("schema",), 8),
     "older schema": (("schema",), 1),
     "schema text": (("schema",), "2"),
     "no neighbours": ((*TERMS, "neighbours"), "adjacent"),
@@ -94,8 +94,8 @@ def test_every_kind_of_release_comes_back(tmp_path, released, written):
 def test_a_newer_schema_is_refused_by_its_number(tmp_path, sound, written, changed):
     """One line: which schema it has, which this reads, and who wrote it."""
     for name, read in (("release.json", load_release), ("model.json", load_model)):
-        content = changed(sound[name], {("schema",): 7, ("dpgm",): "9.9"})
-        with pytest.raises(ModelFileError, match=r"x\.dpgm has schema 7, .* up to [36]; it was written by dpgm '9\.9'"):
+        content = changed(sound[name], {("schema",): 8, ("dpgm",): "9.9"})
+        with pytest.raises(ModelFileError, match=r"x\.dpgm has schema 8, .* up to [37]; it was written by dpgm '9\.9'"):
             read(written(tmp_path / "x.dpgm", sound | {name: content}))
 
 

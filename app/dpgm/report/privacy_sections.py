@@ -544,7 +544,7 @@ def measured_section(material: Material) -> list[object]:
 
 
 def _noise_name(release: NoisyTables) -> str:
-    kinds = dict.fromkeys(_NOISE_NAMES[one.event.kind] for one in release.noise)
+    kinds = dict.fromkeys(_NOISE_NAMES[one.noise.event.kind] for one in release.measurement.calibrations)
     several_widths = " of several widths" if len(set(release.variances.tolist())) > 1 else ""
     return f"{' and '.join(kinds)}{several_widths}"
 
