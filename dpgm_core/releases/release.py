@@ -42,6 +42,7 @@ __all__ = [
     "check_domain",
     "condition_of",
     "conditions_of",
+    "costs_apart",
     "discoveries",
     "guarantee_of",
     "member_names",
@@ -495,14 +496,29 @@ def total_cost(
 
     cost: of the releases without those labels, where it is known. Raises BudgetError as `compose_budgets` does.
     """
-    rest, before = list(releases), list[Budget]()
-    for found in discoveries(releases):
-        together = found.with_tables([one.cost for one in releases if one.discovery == found])
-        before.append(found.cost if together is None else together)
+    found = discoveries(releases)
+    own = [one.cost for one in releases]
+    if len(found) == 1 and all(one.discovery is not None for one in releases):
+        together = found[0].with_tables(own)
         if together is not None:
-            rest = [one for one in rest if one.discovery != found]
-    costs = [one.cost for one in rest] if cost is None or len(rest) < len(releases) else [cost]
-    return compose_budgets([*before, *costs], conversion_delta)
+            return together
+    costs = costs_apart(releases, own) if cost is None else [cost]
+    return compose_budgets([*(one.cost for one in found), *costs], conversion_delta)
+
+
+def costs_apart(releases: Sequence[NoisyTables], costs: Sequence[Budget]) -> list[Budget]:
+    """The costs of releases, with the price of an account with a search in the place of those that are in it.
+
+    The first of these has it. All are as they were where all are in one account.
+    """
+    apart = list(costs)
+    for found in discoveries(releases):
+        numbers = [n for n, one in enumerate(releases) if one.discovery == found and costs[n].kind == "gdp"]
+        price = found.price_of_tables(Budget.sum(costs[n] for n in numbers)) if numbers else None
+        if price is not None and len(numbers) < len(releases):
+            for n in numbers:
+                apart[n] = price if n == numbers[0] else Budget.zero("approx")
+    return apart
 
 
 def _origin(releases: Sequence[NoisyTables]) -> Origin:

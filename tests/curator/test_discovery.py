@@ -483,10 +483,36 @@ def test_columns_of_any_type_go_on_from_what_was_found(tmp_path):
         labels_from=tmp_path / "a.labels.json",
     )
     assert later.model.domain == done.model.domain
+    # Both together cost the account, and what the later tables cost beside it.
+    whole, rest = done.release.discovery.described.whole, later.release.cost
+    pooled = dpgm.learn([done.release, later.release]).model
+    assert pooled.cost == whole + rest and str(pooled.cost) in pooled.release.guarantee()
+    with pytest.raises(BudgetError, match="laplace"):  # and not after the labels were taken up
+        dpgm.fit(table, structure, Budget.approx(30, "1e-5"), mechanism="laplace", terms=PERSONS,
+                 randomness=SeededRandomness(5), labels_from=tmp_path / "a.labels.json")  # fmt: skip
     other = Structure(Domain.from_dict({"attributes": {"job": {"private": True, "keep": 9}}}), [("job",)])
     with pytest.raises(DomainError):
         dpgm.fit(table, other, Budget.approx(30, "1e-5"), terms=PERSONS, labels_from=tmp_path / "a.labels.json",
                  randomness=SeededRandomness(5))  # fmt: skip
+
+
+def test_several_payments_of_one_account_are_one_charge(tmp_path):
+    """The first pays for all tables; a larger mu is not of the account, and has no such price."""
+    found = found_model()[0].release.discovery
+    book = ledger(tmp_path, Budget.approx(30, "1e-5"), person="id", rows_per_person=2)
+    table, declared = any_type()
+    structure, tables = Structure(found.domain(declared), [("job", "age"), ("paid",)]), found.described.tables
+    more = {"ledger": book, "discovery": found, "randomness": SeededRandomness(1), "terms": PERSONS}
+    curator = LiveCurator(as_source(table), structure, dpgm.make("mechanism", "gaussian"), budget=tables, **more)
+    curator.release(budget=tables * Fraction(1, 4), cliques=[("paid",)])
+    curator.release()
+    with pytest.raises(dpgm.Overspent):
+        curator.release(budget=tables * Fraction(1, 4))
+    (entry,) = book.history()
+    assert entry.cost == found.described.whole - found.described.budget
+    assert [book.entry_of(one.provenance) for one in curator.released] == [entry, entry]
+    assert total_cost(curator.released) == found.described.whole
+    assert found.price_of_tables(2 * tables) is None
 
 
 def test_a_run_that_finds_nothing_keeps_the_rest_of_its_budget(tmp_path):
