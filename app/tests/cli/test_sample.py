@@ -154,11 +154,13 @@ def test_columns_are_made_up_by_public_generators(typed, dpgm_command):
         (["a=seed_instance"], "Faker makes no 'seed_instance'"),
         (["a=name:nowhere"], "Faker knows no locale 'nowhere'"),
         (["a=binary"], "makes no text, whole number or date"),
+        (["a=name:zh_CN"], "cannot be written in latin-1"),
     ],
 )
 def test_what_cannot_be_made_up_is_refused(typed, refused, words, message):
     """Before anything is written."""
     pytest.importorskip("faker")
     options = [part for word in words for part in ("--made-up", word)]
-    assert message in refused("sample", typed, "-n", 5, "-o", typed.with_name("x.csv"), *options)
+    named = ("-n", 5, "-o", typed.with_name("x.csv"), "--dialect", "encoding=latin-1")
+    assert message in refused("sample", typed, *named, *options)
     assert not typed.with_name("x.csv").exists()
