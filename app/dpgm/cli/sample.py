@@ -183,7 +183,8 @@ def sample(  # noqa: PLR0913 - each option is a parameter
         for number, (one, file) in enumerate(zip(drawn, files, strict=True)):
             tables = one.sample_batches(count, method=method, given=fixed, form=form, randomness=randomness)
             rows = counted_rows(tables, progress, "sampling", number * count, len(files) * count)
-            rows = rows if more is None else more.appended(rows, seed, dialect)
+            of_file = None if seed is None else f"{seed} {number}"
+            rows = rows if more is None else more.appended(rows, of_file, dialect)
             write_records(rows, file, quoted=quotes, how=dialect)
     if as_json:
         facts = stamp_of(model.releases, model.guarantee())
@@ -256,7 +257,7 @@ class MadeUp:
         if isinstance(value, bool) or not isinstance(value, _KINDS):
             raise OptionError(f"--made-up {column}={generator}: that makes no text, whole number or date")
 
-    def appended(self, tables: Iterable[pa.Table], seed: int | None, how: Written) -> Iterator[pa.Table]:
+    def appended(self, tables: Iterable[pa.Table], seed: str | None, how: Written) -> Iterator[pa.Table]:
         """Yield the tables with the columns at their end, named in their stamp as made up. how: refuses values."""
         import pyarrow as pa
 

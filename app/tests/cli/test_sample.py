@@ -144,6 +144,15 @@ def test_columns_are_made_up_by_public_generators(typed, dpgm_command):
     assert plain.columns == table.drop_columns(["name", "town"]).columns
 
 
+def test_each_dataset_has_made_up_values_of_its_own(model, dpgm_command):
+    """Of one seed."""
+    pytest.importorskip("faker")
+    path = model.with_name("d.csv")
+    dpgm_command("sample", model, "-n", 5, "-o", path, "--datasets", 2, "--seed", 1, "--made-up", "name=name")
+    lines = [path.with_name(f"d-{number}.csv").read_text().splitlines()[1:] for number in (1, 2)]
+    assert not {line.split(",")[-1] for line in lines[0]} & {line.split(",")[-1] for line in lines[1]}
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
