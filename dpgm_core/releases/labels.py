@@ -349,9 +349,9 @@ def _described(stated: Any, terms: Terms) -> FoundColumns:
         columns = [_read_column(one, noise) for one in stated["columns"]]
         labelled = sum(has_labels(dict(one.shapes), noise.shapes_sigma) for one in columns)
         noise = evolve(noise, labelled=labelled)
-        covered = (budget.kind, whole.kind, tables.kind) == ("approx", "approx", "gdp") and (
-            noise.delta(budget.epsilon) <= budget.delta and noise.delta(whole.epsilon, tables.mu_squared) <= whole.delta
-        )
+        covered = (budget.kind, whole.kind, tables.kind) == ("approx", "approx", "gdp") and budget <= whole
+        covered = covered and noise.delta(budget.epsilon) <= budget.delta
+        covered = covered and noise.delta(whole.epsilon, tables.mu_squared) <= whole.delta
     except BudgetError as error:
         raise ModelFileError(f"columns of any type were found by no noise that has a cost: {error}") from None
     if not covered:

@@ -552,6 +552,7 @@ def found_file(tmp_path_factory):
         lambda found: found["described"].update(threshold=3),
         lambda found: found["described"].update(budget={"epsilon": "1/100", "delta": "9e-6"}),
         lambda found: found["described"].update(whole={"epsilon": "1", "delta": "1e-5"}),
+        lambda found: found["described"].update(whole={"epsilon": "30", "delta": "85e-7"}),
         lambda found: found["described"].update(tables={"mu_squared": "16"}),
         lambda found: found["described"].update(tables={"rho": "1/100"}),
         lambda found: found["described"]["columns"][0]["labels"].append(["zz", 3]),
