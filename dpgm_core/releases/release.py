@@ -496,14 +496,14 @@ def total_cost(
 
     cost: of the releases without those labels, where it is known. Raises BudgetError as `compose_budgets` does.
     """
-    found = discoveries(releases)
+    searches = discoveries(releases)
     own = [one.cost for one in releases]
-    if len(found) == 1 and all(one.discovery is not None for one in releases):
-        together = found[0].with_tables(own)
+    if len(searches) == 1 and all(one.discovery is not None for one in releases):
+        together = searches[0].with_tables(own)
         if together is not None:
             return together
     costs = costs_apart(releases, own) if cost is None else [cost]
-    return compose_budgets([*(one.cost for one in found), *costs], conversion_delta)
+    return compose_budgets([*(one.cost for one in searches), *costs], conversion_delta)
 
 
 def costs_apart(releases: Sequence[NoisyTables], costs: Sequence[Budget]) -> list[Budget]:
@@ -512,9 +512,9 @@ def costs_apart(releases: Sequence[NoisyTables], costs: Sequence[Budget]) -> lis
     The first of these has it. All are as they were where all are in one account.
     """
     apart = list(costs)
-    for found in discoveries(releases):
-        numbers = [n for n, one in enumerate(releases) if one.discovery == found and costs[n].kind == "gdp"]
-        price = found.price_of_tables(Budget.sum(costs[n] for n in numbers)) if numbers else None
+    for search in discoveries(releases):
+        numbers = [n for n, one in enumerate(releases) if one.discovery == search and costs[n].kind == "gdp"]
+        price = search.price_of_tables(Budget.sum(costs[n] for n in numbers)) if numbers else None
         if price is not None and len(numbers) < len(releases):
             for n in numbers:
                 apart[n] = price if n == numbers[0] else Budget.zero("approx")
