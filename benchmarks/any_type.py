@@ -8,7 +8,8 @@ distance of each column's shares, in the labels and bins of the domain that was 
 twentieth of mu^2, or a fifth. DIR holds `adult_raw` and `nist_acs_ma2019`; without them their cells are left out of
 --cells. The rules of `dpgm_core.domain.shapes` were set on made-up columns before the first run; that a range is told
 by the sides of what certainly occurs, and bins of small whole numbers, were set after looks at seed 1 of all but
-"nist", and that few texts among numbers mark what is missing after one at seed 7 of "nist".
+"nist", and that few texts among numbers mark what is missing after one at seed 7 of "nist". How many bins there are was
+set at seed 7 of "stays" and "health".
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ PARTS = {
     "fits": Part(fits.__doc__, fits.measure, fits.table, fits.aims),
     "busy": Part(busy.__doc__, busy.measure, busy.table, busy.aims),
     "limits": ours.LIMITS,
+    "predicted": ours.PREDICTED,
 }
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 

@@ -1,4 +1,4 @@
-"""Parts of `benchmarks.inference` on our executors alone: compiling, many calls, limits."""
+"""Parts of `benchmarks.inference` on our executors alone: compiling, many calls, limits, predicted time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from benchmarks.harness.timing import wall_seconds
 from benchmarks.peers.libraries import engine_of, executors
 from benchmarks.speed.models import Case, cases
 from benchmarks.speed.page import Aim, Part
+from dpgm_core import Clique, Domain
 from dpgm_core.inference.junction_tree.engine import plan_inference
+from dpgm_core.learning import Limits, ModelSize
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
@@ -203,4 +205,104 @@ bytes; interpreting, checking and waiting for a step's operands come on top of i
 """,
     _limits,
     _limits_table,
+)
+
+
+# --- Predicted time ---
+
+#: Numbers of labels of the tables that structures are drawn over.
+KINDS = {
+    "mixed": (74, 9, 16, 7, 15, 6, 5, 2, 20, 20, 20, 42, 2, 20),
+    "16 binary": (2,) * 16,
+    "23 binary": (2,) * 23,
+    "60 wide": (2, 9, 30, 5, 14, 22) * 10,
+    "75 small": (2, 3, 11, 5, 7) * 15,
+    "few": (5, 5, 4, 3, 5, 6, 10),
+    "hours": (4,) * 24,
+}
+#: Milliseconds, below which structures are no matter of limits.
+SHORT = 0.1
+#: Cells that a drawn structure's clusters have at most.
+SIZES = tuple(2**power for power in (12, 14, 16, 18, 19, 21))
+
+
+def _drawn(domain: Domain, cells: int, order: int, rng: np.random.Generator) -> list[Clique]:
+    """Return a random tree of pairs, then random sets of 2 to `order` attributes, as far as the cells allow."""
+    names, limits = domain.names, Limits(seconds=math.inf, memory=16 * cells)
+    alone: list[Clique] = [(name,) for name in names]
+    size, cliques, missed = ModelSize(domain, alone), alone, 0
+    waiting: list[Clique] = [(names[int(rng.integers(place))], names[place]) for place in range(1, len(names))]
+    while missed < 40:
+        places = np.sort(rng.choice(len(names), int(rng.integers(2, order + 1)), replace=False))
+        clique = waiting.pop() if waiting else tuple(names[place] for place in places.tolist())
+        if clique in cliques or not size.fits(clique, limits):
+            missed += 1
+        else:
+            size.add(clique)
+            cliques.append(clique)
+    return cliques
+
+
+def _predicted(asked: Namespace) -> Figures:
+    """Kind of table -> of each structure its cells, CPU milliseconds of an inference, and those predicted."""
+    rng, figures = np.random.default_rng(0), {}
+    for name, labels in list(KINDS.items())[: 1 if asked.smoke else None]:
+        domain = Domain.from_sizes({f"x{place}": count for place, count in enumerate(labels)})
+        figures[name] = []
+        for cells in SIZES[-1 if asked.smoke else 0 :]:
+            for order in (2, 3):
+                cliques = _drawn(domain, cells, order, rng)
+                size, structure = ModelSize(domain, cliques), Structure(domain, cliques)
+                potentials = Tables(structure, 0.1 * rng.standard_normal(structure.cells))
+                seconds = _cpu_seconds(partial(engine_of(structure, "").infer, potentials))
+                figures[name].append([size.cells(), 1e3 * seconds, 1e3 * size.seconds() / 400])
+    return figures
+
+
+def _cpu_seconds(call: Callable[[], object]) -> float:
+    """Seconds of the CPU, the least of some turns."""
+    call()
+    turns = []
+    for _ in range(RUNS):
+        start, calls = time.process_time(), 0
+        while time.process_time() - start < 0.02:
+            call()
+            calls += 1
+        turns.append((time.process_time() - start) / calls)
+    return min(turns)
+
+
+def _predicted_table(figures: Figures) -> str:
+    """A row for each kind of table, and one for all."""
+    figures = {name: [one for one in some if one[1] > SHORT] for name, some in figures.items()}
+
+    def row(name: str, some: list[list[float]]) -> list[str]:
+        cells, taken, told = np.array(some).T
+        by_time, by_cells = np.log(told / taken), np.log(cells / taken)
+        return [
+            name,
+            f"{len(some)}",
+            f"{taken.min():.2g} to {taken.max():.2g}",
+            f"{np.exp(by_time.mean()):.2f}",
+            f"{np.exp(by_time.min()):.2f} to {np.exp(by_time.max()):.2f}",
+            f"{np.exp(by_time.std()):.2f}",
+            f"{np.exp(by_cells.std()):.2f}",
+        ]
+
+    rows = [row(name, some) for name, some in figures.items()]
+    rows.append(row("all", [one for some in figures.values() for one in some]))
+    head = ["table", "structures", "ms", "predicted / taken", "range", "standard deviation", "the same, by cells"]
+    return markdown(head, rows)
+
+
+PREDICTED = Part(
+    """How well `ModelSize` predicts the time of an inference from the clusters of a structure alone.
+
+Selectors leave out tables with which a fit would take too long, so hundreds of candidates are priced between two rounds
+and none is compiled. Structures are random trees with random pairs and triples, up to a number of cells. Seconds are of
+the CPU. Structures of less than .1 ms, .04 s a fit, are left out of the table, as what a step costs whatever its size
+is not predicted. Standard deviations are factors; the last is of a prediction by cells alone, whatever its constant is.
+""",
+    _predicted,
+    _predicted_table,
 )

@@ -417,7 +417,7 @@ class TableCounts(BlockSums):
 #: Cells of one pass's vector, 64 MiB of them, unless a single table has more.
 MOST_CELLS = 2**23
 #: And of records in memory, which take another pass cheaply: blocks have many times the cells of their tables.
-MOST_HELD_CELLS = 2**24
+MOST_MEMORY_CELLS = 2**24
 
 
 @frozen
@@ -451,7 +451,7 @@ class Passes:
         return cls(structure, tuple(fewest_sums(part) for part in _parts(structure, most - 1)))
 
     @classmethod
-    def held(cls, structure: Structure, most: int = MOST_HELD_CELLS) -> Passes:
+    def in_memory(cls, structure: Structure, most: int = MOST_MEMORY_CELLS) -> Passes:
         """The fastest ones with about so many cells each at most, for records that are in memory."""
         one = fastest_sums(structure)
         if one.cells <= most:

@@ -51,8 +51,16 @@ class LabelledDomain:
     saved: Path | None = None
 
     def over(self, workload: Workload) -> Workload:
-        """Return the workload over the domain with its labels, with the candidates that it was planned to have."""
-        return workload if self.discovery is None else workload.with_domain(self.domain)
+        """Return the workload over the domain with its labels, with the candidates that it was planned to have.
+
+        The default for columns of any type, which are planned as if each had as many labels as it may, is that of what
+        was found.
+        """
+        if self.discovery is None:
+            return workload
+        if self.discovery.described is not None and workload.is_default:
+            return Workload.default(self.domain, max_cells=workload.max_cells, never=workload.never)
+        return workload.with_domain(self.domain)
 
     @contextmanager
     def attach_labels_to_errors(self) -> Iterator[None]:

@@ -98,7 +98,7 @@ class CountedTables:
     def _count(self, structure: Structure, rows: Rows) -> Counted:
         """Count, and keep the tables for which there is room; those of earlier steps stay, as later steps use them
         again."""
-        passes = Passes.under(structure) if self._ahead else Passes.held(structure)
+        passes = Passes.under(structure) if self._ahead else Passes.in_memory(structure)
         records = None if self.records is None else self.records * self._draws
         counted = redact_source_errors(self._source, lambda: passes.count(rows, self._progress, records))
         counted = counted.mean(self._draws)

@@ -51,7 +51,7 @@ _OF_ANY_TYPE = ("private", "keep", "share", "case", "blanks", "null_values", "mi
 _SINGLE = 200  # whole numbers and days get a bin each up to here, if nobody says how many
 _BINS = 32
 _HOURS = 24  # bins of a whole day
-_KEEP = 32  # labels or bins of a column of any type
+_KEEP = 64  # labels or bins of a column of any type
 _NULL_VALUES = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")  # of a column of any type
 
 

@@ -44,6 +44,8 @@ _SMALL = 7
 _NEARLY_ALL = 0.95
 #: So many texts, at most, mark what is missing among values of another type, which at least this share has.
 _MARKS, _MOST_OF_IT = 3, 0.5
+#: A number of bins that any table has, if it may; more only as far as each has a standard deviation of persons.
+_FEW_BINS = 16
 
 
 def shape_of(raw: bytes) -> str:
@@ -165,6 +167,7 @@ def table_of(shapes: Mapping[str, int], labels: Mapping[str, int], keep: int, si
     marks = [label for label in commonest if shape_of(label.encode("utf-8", "surrogatepass")) == "text"]
     marked = 0 if covered or len(marks) > _MARKS else min(counts.get("text", 0), sum(map(labels.__getitem__, marks)))
     missing = {"null_values": marks} if marked else {}
+    bins = min(keep, max(_FEW_BINS, int(every / max(sigma, 1.0))))
 
     def is_most(belongs: Callable[[str], bool]) -> bool:
         together = sum(count for shape, count in counts.items() if belongs(shape))
@@ -174,15 +177,15 @@ def table_of(shapes: Mapping[str, int], labels: Mapping[str, int], keep: int, si
         starts = ("integer ", f"number{sign}")
         if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
             numbers = _starting(counts, starts), _starting(shapes, starts)
-            return _of_numbers(*numbers, commonest, covered, keep, sign) | missing
+            return _of_numbers(*numbers, commonest, covered, bins, sign) | missing
     for kind in ("date", "datetime"):
         starts = ("date ", f"{kind} ")
         if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
-            table = _of_days(kind, _starting(counts, starts), _starting(shapes, starts), keep)
+            table = _of_days(kind, _starting(counts, starts), _starting(shapes, starts), bins)
             if table is not None:
                 return table | missing
     if is_most(lambda shape: shape == "time"):
-        return {"type": "time", "bins": min(24, keep)} | missing
+        return {"type": "time", "bins": min(24, bins)} | missing
     return {"labels": commonest}
 
 

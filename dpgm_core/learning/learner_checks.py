@@ -21,6 +21,7 @@ from dpgm_core.learning.contract import (
     resource_estimate,
 )
 from dpgm_core.learning.dry_run import DryRun
+from dpgm_core.learning.model_size import limits_of
 from dpgm_core.learning.selector import Fitting, SelectionPlan
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.mechanism import Noise
@@ -93,7 +94,7 @@ def check_learner(
 def largest_estimate(
     learner: Learner, inference: Inference, workload: Workload, plan: SelectionPlan
 ) -> Resources | None:
-    """Return an upper estimate of one fit, over the largest candidates that max_model_cells allows together.
+    """Return an upper estimate of one fit, over the largest candidates that max_fit_seconds allows together.
 
     None where the selector or the learner states no bound; of the plan's structure where it has one. Of two learners
     that the plan may lead to, the one with more memory.
@@ -105,20 +106,20 @@ def largest_estimate(
         return max((one for one in estimates if one is not None), key=lambda one: one.memory, default=None)
     if plan.structure is not None:
         return resource_estimate(learner, plan.structure, inference)
-    most = plan.limits.get("max_model_cells")
-    if most is None or not isinstance(learner, ResourceEstimator):
+    limits = limits_of(plan.limits)
+    if limits is None or not isinstance(learner, ResourceEstimator):
         return None
     sizes, names = workload.domain.sizes, list(workload.domain.names)
     cells = {clique: math.prod(sizes[name] for name in clique) for clique in _choosable(workload, plan)}
-    cliques, families, left = list[Clique]((name,) for name in names), dict[str, Clique](), most
+    cliques, families = list[Clique]((name,) for name in names), dict[str, Clique]()
+    work = taken = 0
     for clique in sorted(cells, key=lambda one: -cells[one]):
         *parents, child = sorted(clique, key=names.index)  # of a directed graph: one family for each attribute
-        if cells[clique] > min(left, plan.limits.get("max_clique_cells", left)) or (
-            plan.directed and child in families
-        ):
+        more, now = work + cells[clique] * len(clique) ** 2, taken + cells[clique]
+        if not limits.allow(more, now) or (plan.directed and child in families):
             continue
         families[child] = tuple(parents)
-        cliques, left = [*cliques, clique], left - cells[clique]
+        cliques, work, taken = [*cliques, clique], more, now
     alone = Structure(workload.domain, [(name,) for name in names])
     largest = Dag(workload.domain, families).structure() if plan.directed else Structure(workload.domain, cliques)
     both = [resource_estimate(learner, one, inference) for one in (alone, largest)]

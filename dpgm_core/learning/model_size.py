@@ -1,4 +1,4 @@
-"""Model size by clique: cells of a triangulation, by greedy elimination of the smallest cluster.
+"""Predicted time and memory of inference by clique: of a triangulation, by greedy elimination of the smallest cluster.
 
 Attributes are bits, so that hundreds of candidates are priced between two rounds of a selection. Over many attributes a
 candidate is first looked up in the present junction tree: each attribute it lacks in some cluster is carried there
@@ -8,36 +8,67 @@ along the tree. That is a triangulation too, if another one than the elimination
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import frozen
 
 from dpgm_core.domain.domain import Domain
 from dpgm_core.structure.graphs import Clique
 
-__all__ = ["Limits", "ModelSize"]
+__all__ = ["Limits", "ModelSize", "limits_of"]
 
 #: Attributes up to which every candidate has an elimination of its own; one takes milliseconds for a hundred.
 _MAX_EXACT_ATTRIBUTES = 24
+#: CPU seconds of one inference for each cell of a cluster and the square of its attributes, which bounds the pairs that
+#: it holds a table of. Of inferences of .1 ms and more it is within a factor of 1.6 (standard deviation; 3.4 at most),
+#: cells alone within 2.5 (`python -m benchmarks.inference --only predicted`).
+_SECONDS = 3.3e-11
+#: Inferences of a fit: the most that the default learner states.
+_INFERENCES = 400
+_FIT_SECONDS = _INFERENCES * _SECONDS
+#: Bytes of a cell: forwards and backwards.
+_BYTES = 16
 
 
 @frozen(kw_only=True)
 class Limits:
-    """Size limits of a model: cells of its triangulation (`model`) and of its largest cluster (`clique`)."""
+    """What the inferences of a fit may take, as predicted: CPU seconds, and bytes of tables (`memory`).
 
-    model: int
-    clique: int
+    >>> Limits(seconds=1, memory=2**22).allows(2**18, 16), Limits(seconds=1, memory=2**22).allows(2**18, 18)
+    (True, False)
+    """
+
+    seconds: float
+    memory: int
+
+    def allows(self, cells: int, attributes: int, *, outside: int = 0) -> bool:
+        """Return whether a model of one cluster, of so many cells and attributes, stays within the limits.
+
+        outside: the labels of attributes that it has alone.
+        """
+        return self.allow(cells * attributes**2 + outside, cells + outside)
+
+    def allow(self, work: int, cells: int) -> bool:
+        """Return the same of a sum over clusters: of cells times squared attributes (`work`), and of cells."""
+        return _FIT_SECONDS * work <= self.seconds and _BYTES * cells <= self.memory
+
+
+def limits_of(named: Mapping[str, float]) -> Limits | None:
+    """Return the limits that a selector's plan states under the names of its options; None where it states no time."""
+    seconds = named.get("max_fit_seconds")
+    return None if seconds is None else Limits(seconds=seconds, memory=int(named.get("max_fit_bytes", sys.maxsize)))
 
 
 class ModelSize:
-    """Cliques over a domain, those of its constraints among them, and the size of a junction tree of them.
+    """Cliques over a domain, those of its constraints among them, and what a fit of a junction tree of them takes.
 
     A column that is a function of another one needs a clique with it only once it is in a clique with others.
 
     Examples
     --------
     >>> size = ModelSize(Domain.from_sizes({"a": 2, "b": 3, "c": 5}), [("a", "b")])
-    >>> size.cells(), [size.fits(("b", "c"), Limits(model=most, clique=15)) for most in (20, 21)]
+    >>> size.cells(), [size.fits(("b", "c"), Limits(seconds=1, memory=most)) for most in (16 * 20, 16 * 21)]
     (11, [False, True])
     """
 
@@ -63,20 +94,34 @@ class ModelSize:
 
     def cells(self) -> int:
         """Return the summed cells of the maximal clusters."""
-        return self._price(self._around)[0]
+        return self._price(self._around)[1]
+
+    def seconds(self) -> float:
+        """Return the CPU seconds that the inferences of a fit are predicted to take."""
+        return _FIT_SECONDS * self._price(self._around)[0]
+
+    def memory(self) -> int:
+        """Return the bytes that their tables are predicted to take."""
+        return _BYTES * self.cells()
+
+    def within(self, limits: Limits) -> bool:
+        """Return whether the model stays within the limits."""
+        return limits.allow(*self._price(self._around)[:2])
+
+    def room(self, limits: Limits) -> Limits:
+        """Return what the model leaves of the limits."""
+        return Limits(seconds=limits.seconds - self.seconds(), memory=limits.memory - self.memory())
 
     def fits(self, clique: Clique, limits: Limits) -> bool:
         """Return whether the model with this clique stays within the limits."""
-        total, largest, _ = self._price(self._joined(clique))
-        return total <= limits.model and largest <= limits.clique
+        return limits.allow(*self._price(self._joined(clique))[:2])
 
     def may_fit(self, clique: Clique, limits: Limits) -> bool:
         """Return what `fits` does, but over many attributes by the present junction tree: sooner, sometimes wrong."""
         if len(self._names) <= _MAX_EXACT_ATTRIBUTES:
             return self.fits(clique, limits)
         needed = [name for pair in self._pairs(clique) for name in pair]
-        total, largest = self._carried(self._mask([*clique, *needed]))
-        return total <= limits.model and largest <= limits.clique
+        return limits.allow(*self._carried(self._mask([*clique, *needed])))
 
     def clusters(self) -> tuple[Clique, ...]:
         """Return the maximal clusters of the triangulation, attributes in the domain's order."""
@@ -108,30 +153,30 @@ class ModelSize:
                 waiting.append(self._source_of[name])
 
     def _price(self, around: list[int]) -> tuple[int, int, list[int]]:
-        """Cells of all maximal clusters, those of the largest, and the clusters."""
+        """Work and cells of all maximal clusters, and the clusters."""
         key = tuple(around)
         if key not in self._priced:
             masks = _maximal_masks(self._masks(around))
-            sizes = [self._cells_of(mask) for mask in masks]
-            self._priced[key] = (sum(sizes), max(sizes), masks)
+            self._priced[key] = (sum(map(self._work_of, masks)), sum(map(self._cells_of, masks)), masks)
         return self._priced[key]
 
     def _carried(self, clique: int) -> tuple[int, int]:
-        """Cells of all clusters, and of the largest, with what a clique needs carried to one of its clusters."""
+        """Work and cells of all clusters, with what a clique needs carried to one of its clusters."""
         if self._tree is None:
             masks = self._price(self._around)[2]
             self._tree = _Tree(masks, [self._cells_of(mask) for mask in masks])
-        tree = self._tree
-        prices = set()
+        tree, now, prices = self._tree, self._price(self._around), set()
         for place in _places(clique):
             host = min(tree.hosts[place], key=lambda one: (-(tree.masks[one] & clique).bit_count(), tree.cells[one]))
             grown: dict[int, int] = {}
             for other in _places(clique & ~tree.masks[host]):
                 for number in tree.path(host, other):
                     grown[number] = grown.get(number, tree.masks[number]) | 1 << other
-            sizes = {number: self._cells_of(mask) for number, mask in grown.items()}
-            more = sum(size - tree.cells[number] for number, size in sizes.items())
-            prices.add((tree.total + more, max(tree.largest, *sizes.values(), 0)))
+            work, cells, _ = now
+            for number, mask in grown.items():
+                work += self._work_of(mask) - self._work_of(tree.masks[number])
+                cells += self._cells_of(mask) - tree.cells[number]
+            prices.add((work, cells))
         return min(prices)
 
     def _masks(self, around: list[int]) -> Iterator[int]:
@@ -147,6 +192,9 @@ class ModelSize:
             for other in _places(near):
                 graph[other] = (graph[other] | near) & ~(1 << other | 1 << place)
                 cost[other] = self._cells_of(graph[other] | 1 << other)
+
+    def _work_of(self, mask: int) -> int:
+        return self._cells_of(mask) * mask.bit_count() ** 2
 
     def _cells_of(self, mask: int) -> int:
         cells = self._cells.get(mask)
@@ -176,7 +224,6 @@ class _Tree:
 
     def __init__(self, masks: list[int], cells: list[int]) -> None:
         self.masks, self.cells = masks, cells
-        self.total, self.largest = sum(cells), max(cells)
         self.hosts: dict[int, list[int]] = {}
         for number, mask in enumerate(masks):
             for place in _places(mask):

@@ -42,10 +42,19 @@ from dpgm_core.components.options import component_option, option
 from dpgm_core.components.registry import make
 from dpgm_core.curator.contract import Session
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import BudgetError, InferenceError, OptionError, StructureError, TooLarge, brief, listed
+from dpgm_core.errors import (
+    BudgetError,
+    InferenceError,
+    OptionError,
+    StructureError,
+    TooLarge,
+    brief,
+    human_bytes,
+    listed,
+)
 from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit
-from dpgm_core.learning.model_size import ModelSize
+from dpgm_core.learning.model_size import ModelSize, limits_of
 from dpgm_core.learning.named_cliques import deviation, share_of
 from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan, Selector, SwitchingSelector, VotingSelector
 from dpgm_core.models.effects import Axes, add_over_axes, code_weights, effect, effect_norms, means_over_axes
@@ -671,15 +680,15 @@ class Targeted:
         order = sorted(range(len(tables)), key=lambda number: -self._weights[number])
         return [tables[number] for number in order]
 
-    def _check_size(self, workload: Workload, tables: Sequence[Clique], limits: Mapping[str, int]) -> None:
+    def _check_size(self, workload: Workload, tables: Sequence[Clique], limits: Mapping[str, float]) -> None:
         """Refuse, before the charge, tables that do not fit in a model of the size that the other selector allows."""
-        most = limits.get("max_model_cells")
+        most = limits_of(limits)
         size = ModelSize(workload.domain, [*((name,) for name in workload.attributes), *tables])
-        if most is not None and size.cells() > most:
+        if most is not None and not size.within(most):
             raise TooLarge(
-                f"a model of the tables of the analyses takes {size.cells():,} cells, more than max_model_cells = "
-                f"{most:,}; analyse fewer columns together, or raise it, as in selector = {{ name = 'auto', "
-                f"max_model_cells = {size.cells()} }}"
+                f"a fit with the tables of the analyses would take {size.seconds():.2g} CPU seconds of inference and "
+                f"{human_bytes(size.memory())}, as predicted, more than the selector's max_fit_seconds = "
+                f"{most.seconds:g} or max_fit_bytes = {most.memory:,}; analyse fewer columns together, or raise them"
             )
 
 

@@ -90,8 +90,8 @@ class SelectionPlan:
         with probability .9; None where there is nothing to choose.
     candidates : int
         Number of tables to choose from.
-    limits : mapping of str to int
-        Size limits.
+    limits : mapping of str to float
+        Limits of the model, by the name of their option.
     notes : sequence of str
         Decisions and their reasons, and what to reconsider.
     choices : tuple of (int, Budget) or None
@@ -114,7 +114,7 @@ class SelectionPlan:
         With a learner, the structure that it would be given, over codes before any are merged; it is checked with it
         before the charge.
     learner_memory, learner_seconds
-        Upper estimates for one fit, bytes and CPU seconds apart from inference, where `limits` has max_model_cells and
+        Upper estimates for one fit, bytes and CPU seconds apart from inference, where `limits` has max_fit_seconds and
         the learner states them; `plan_selection` adds them.
     """
 
@@ -122,7 +122,7 @@ class SelectionPlan:
     deviation: float
     detectable: float | None
     candidates: int
-    limits: Mapping[str, int]
+    limits: Mapping[str, float]
     notes: Sequence[str] = ()
     choices: tuple[tuple[int, Budget], ...] | None = None
     directed: bool = False

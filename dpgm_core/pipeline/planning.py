@@ -467,7 +467,7 @@ def memory_notes(memory: int) -> list[str]:
         return []
     return [
         f"the largest model that the selector may choose would take the learner about {human_bytes(memory)} of memory, "
-        f"and this machine has {human_bytes(limit)}; a lower max_model_cells rules that out"
+        f"and this machine has {human_bytes(limit)}; a lower max_fit_seconds or max_fit_bytes rules that out"
     ]
 
 

@@ -121,10 +121,10 @@ def test_a_contestant_answers_errors_in_words_and_may_end(tmp_path: Path) -> Non
 def test_a_smoke_run_without_peers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In a process of its own, as every contestant; figures into one file, tables beside it, written again alike."""
     store = tmp_path / "inference.json"
-    asked = ["--smoke", "--only", "exact,limits", "--models", "chain3-k10", "--json", str(store)]
+    asked = ["--smoke", "--only", "exact,limits,predicted", "--models", "chain3-k10", "--json", str(store)]
     main(inference.MEASUREMENT, asked)
     kept = json.loads(store.read_text(encoding="utf-8"))
-    assert set(kept) == {"exact", "limits"} and not kept["exact"]["figures"]["chain3-k10"]["left out"]
+    assert set(kept) == {"exact", "limits", "predicted"} and not kept["exact"]["figures"]["chain3-k10"]["left out"]
     written = store.with_suffix(".md").read_text(encoding="utf-8")
     assert "| chain3-k10 |" in written and "[start:exact]" in written
     main(inference.MEASUREMENT, [*asked, "--report"])

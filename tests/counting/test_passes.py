@@ -35,9 +35,9 @@ def test_passes_count_what_one_does(most, records, seed):
     found = several.count(rows)
     assert found.tables.values.tolist() == one.count(rows).tables.values.tolist()
     assert found.records == records
-    held = Passes.held(TANGLED, most=most)
-    assert held.count(rows).tables.values.tolist() == found.tables.values.tolist()
-    assert most > 60 or len(held.statistics) > 1
+    parts = Passes.in_memory(TANGLED, most=most)
+    assert parts.count(rows).tables.values.tolist() == found.tables.values.tolist()
+    assert most > 60 or len(parts.statistics) > 1
 
 
 @pytest.mark.parametrize("most", [1, 10**6])

@@ -20,7 +20,7 @@ from dpgm_core.curator.live import LiveCurator
 from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.errors import BudgetError, DataError, DomainError, LearningFailed, ModelFileError, OptionError
 from dpgm_core.learning import Discovery
-from dpgm_core.privacy.labels import plan_labels
+from dpgm_core.privacy.labels import plan_labels, with_placeholders
 from dpgm_core.privacy.ledger_file import digest
 from dpgm_core.releases.labels import load_discovery
 from dpgm_core.releases.release import total_cost
@@ -466,6 +466,19 @@ def test_columns_of_any_type_are_found_in_one_charge(tmp_path):
         assert RARE.encode() not in file.read_bytes()
     assert RARE not in texts and "123456" not in texts and "123456" not in json.dumps(found.to_dict())
     assert "free text" not in texts
+
+
+def test_the_default_workload_is_that_of_what_was_found():
+    """Sets of three too, which are too large with as many labels as each column may have; a stated one is as stated."""
+    table, domain = any_type()
+    settings = {"terms": PERSONS, "randomness": SeededRandomness(5)}
+    budget = Budget.approx(30, "1e-5")
+    default = dpgm.fit(table, "mst", budget, workload=domain, **settings).release.session.workload
+    assert max(map(len, dpgm.Workload.default(with_placeholders(domain)).candidates)) == 2
+    assert max(map(len, default.candidates)) == 3 and default.domain["job"].size == 4
+    stated = dpgm.Workload.all(domain, order=2)
+    asked = dpgm.fit(table, "mst", budget, workload=stated, **settings).release.session.workload
+    assert asked.candidates == dpgm.Workload.all(with_placeholders(domain), order=2).candidates
 
 
 def test_columns_of_any_type_go_on_from_what_was_found(tmp_path):

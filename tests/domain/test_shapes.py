@@ -94,6 +94,13 @@ def test_what_is_below_the_noise_does_not_count():
     assert table_of({}, {}, 8, 10.0) == {"labels": []}
 
 
+def test_bins_are_as_many_as_have_persons_for_the_noise():
+    """Up to `keep`, each with a standard deviation of persons in the mean; 16 whatever the noise."""
+    counts = {f"integer 2^{power}": 1000 for power in range(8, 12)}
+    many = {sigma: len(table_of(counts, {}, 64, sigma)["bins"]) - 1 for sigma in (10.0, 100.0, 150.0)}
+    assert many == {10.0: 64, 100.0: 40, 150.0: 24}
+
+
 def test_few_texts_among_other_values_mark_what_is_missing():
     """Up to three, where most are of one type; labels that cover the column stay labels."""
     sure = {"integer 2^14": 400, "integer 2^15": 900, "text": 300}
@@ -158,10 +165,10 @@ def test_wide_ranges_of_numbers_keep_their_order(one, other):
 
 
 def test_a_long_span_of_dates_has_as_many_bins_as_may_be():
-    """A hundred birth years in 32 bins."""
+    """A hundred birth years in 64 bins."""
     days = [date(1920, 1, 1) + timedelta(days=1826 * number) for number in range(20)]
     found = OPEN.with_released({shape_of(str(day).encode()): 100 for day in days}, {}, 10.0)
-    assert found.values.kind == "date" and len(found.edges) == 33
+    assert found.values.kind == "date" and len(found.edges) == 65
 
 
 def test_constraints_of_columns_of_any_type_name_no_labels():

@@ -22,7 +22,7 @@ SELECTORS = [
     ({"name": "aim", "rounds": 2}, False),
     ({"name": "auto"}, False),
     ({"name": "privbayes"}, False),
-    ({"name": "mst", "max_model_cells": 10}, False),  # no pair fits, unless codes are merged
+    ({"name": "mst", "max_fit_bytes": 160}, False),  # no pair fits, unless codes are merged
     ({"name": "mrf-select"}, True),
     ({"name": "mrf-fw", "width": 1, "steps": 3}, True),
     ({"name": "mrf-stable", "blocks": 5}, True),

@@ -427,7 +427,7 @@ domain = { a = 2, b = 3, c = 2 }
 neighbours = "add-remove"
 budget = { rho = 0.5 }
 [structure]
-select = { name = "aim", max_model_cells = 1000 }
+select = { name = "aim", max_fit_seconds = 0.001 }
 [workload]
 weights = [{ clique = ["a", "b"], weight = 2 }, { clique = ["b", "c"] }]
 never = [["a", "c"]]

@@ -30,7 +30,6 @@ REFUSED = {
     "another mechanism": ({"mechanism": "gaussian"}, BudgetError, "'gaussian' cannot serve pure epsilon"),
     "textbook noise": ({"mechanism": TEXTBOOK}, BudgetError, "takes exact noise only"),
     "contributions": ({"terms": Terms(**TWO_ROWS, contributions=PER_GROUP)}, BudgetError, "contributions weigh rows"),
-    "several rows": ({"terms": Terms(**TWO_ROWS)}, BudgetError, "one row per person"),
     "too little": ({"budget": Budget.pure("0.0001")}, BudgetError, "too little to choose by"),
     "a workload": ({"workload": DOMAIN}, OptionError, "workload"),
 }

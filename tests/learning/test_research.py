@@ -382,7 +382,7 @@ def test_another_learner_may_follow_and_is_checked_with_the_tables():
         ({"then": "privbayes"}, "a directed graph"),
         ({"then": Merging(contrasts=True)}, "chooses contrasts"),
         ({"then": {"name": "mrf-stable", "blocks": 5}}, "votes come before"),
-        ({"then": {"name": "mst", "max_model_cells": 20}}, "max_model_cells = 20"),
+        ({"then": {"name": "mst", "max_fit_bytes": 320}}, "max_fit_bytes = 320"),
         ({"then": "nix"}, "there is no selector 'nix'"),
     ],
 )

@@ -102,7 +102,11 @@ class Bounded(Undirected):
     most: int = 100
 
     def plan(self, workload, budget, terms, records=None):
-        return evolve(super().plan(workload, budget, terms, records), limits={"max_model_cells": self.most}, order=2)
+        return evolve(
+            super().plan(workload, budget, terms, records),
+            limits={"max_fit_seconds": 1, "max_fit_bytes": 16 * self.most},
+            order=2,
+        )
 
 
 @frozen(kw_only=True)
@@ -123,7 +127,7 @@ def test_a_selection_states_the_most_that_its_learner_may_take(monkeypatch):
         assert told.learner_memory == resources.PROGRAM + cells * 2**20, most
         assert told.learner_seconds == told.to_dict()["learner_seconds"] == 0.5 * cells
     monkeypatch.setattr(verbs, "memory_limit", lambda: 2**20)
-    assert "lower max_model_cells" in pipeline.plan_selection(Bounded(), EPSILON, wanted, **asked).notes[-1]
+    assert "lower max_fit_seconds" in pipeline.plan_selection(Bounded(), EPSILON, wanted, **asked).notes[-1]
     assert pipeline.plan_selection(Undirected(), EPSILON, wanted, **asked).learner_memory is None
     told = pipeline.plan_selection(Bounded(), EPSILON, wanted, "naive-mle", terms=TERMS)
     assert told.learner_memory > resources.PROGRAM

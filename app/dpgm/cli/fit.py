@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from dpgm.spec import Spec
     from dpgm_core._util.progress import Progress
+    from dpgm_core.domain.domain import Domain
     from dpgm_core.learning.contract import Fit
 
 __all__ = ["fit", "learn"]
@@ -143,7 +144,7 @@ def fit(
         left = None if ledger is None else ledger.remaining()
         if run.intervals is not None:
             done = _with_replicates(done, path, run, progress)
-    unexpected = unexpected_number(run, done.releases)
+    unexpected = (*unexpected_number(run, done.releases), *_left_out_rules(run.domain, done.model.domain))
     files = {} if found is None else {"domain": found}
     if started:
         try:
@@ -216,6 +217,14 @@ def learn(
         print_json(summary(done, path, release_files, None))
         return
     print_fit(done, path, release_files, None, verbose=obj["verbose"], learned_again=True)
+
+
+def _left_out_rules(stated: Domain, modelled: Domain) -> list[str]:
+    """Return a note on constraints that say nothing of the labels that were found."""
+    kept = {one.name for one in modelled.constraints}
+    gone = [one.name for one in stated.constraints if one.name not in kept]
+    listed = ", ".join(map(repr, gone[:4])) + (", ..." if len(gone) > 4 else "")
+    return [f"of the labels that were found constraint {listed} says nothing, and is left out"] if gone else []
 
 
 def _save(done: Fit, path: Path, ledger: Path | None) -> Path:

@@ -158,3 +158,21 @@ def test_a_header_over_two_lines_is_refused_and_a_quote_that_is_a_letter_is_not(
     assert code and "a quoted name does not end in the first line" in err and not (tmp_path / "two").exists()
     (tmp_path / "inch.csv").write_text('a,5" pipe\nx,u\n')
     assert dpgm_command("init", "inch.csv", "-o", "inch")[0] == 0
+
+
+def test_a_constraint_of_labels_that_were_not_found_is_named(records, dpgm_command):
+    """It is left out of the model's domain, which is said."""
+    (records.parent / "domain.toml").write_text(
+        '[attributes.ward]\nlabels = { private = true, keep = 8, share = 0.4 }\n[attributes.age]\n'
+        'type = "integer"\nmin = 0\nmax = 99\nbins = 4\n[constraints.rule]\ncolumns = ["ward", "age"]\n'
+        'impossible = [["no ward", "0-24"]]\n'
+    )  # fmt: skip
+    (records.parent / "spec.toml").write_text(
+        'name = "x"\ndata = { source = "csv", path = "stays.csv", delimiter = ";", encoding = "utf-16" }\n'
+        'domain = "domain.toml"\nneighbours = "add-remove"\nperson = "id"\nrows_per_person = 2\ntotal = "estimated"\n'
+        'budget = { epsilon = 20, delta = 1e-5 }\nmechanism = "gaussian"\nstructure = { cliques = [["ward", "age"]] }\n'
+        'ledger = { path = "x.ledger", budget = { epsilon = 20, delta = 1e-5 }, create = true }\n'
+    )
+    code, _, err = dpgm_command("fit", "spec.toml")
+    assert code == 0, err
+    assert "of the labels that were found constraint 'rule' says nothing, and is left out" in err

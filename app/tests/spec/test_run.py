@@ -111,8 +111,8 @@ def test_a_structure_is_named_or_chosen(path):
     assert run.workload == Workload.all(run.domain, 3)
     run = load_spec(path, ["structure.select=mst", "workload.order=1", "workload.never=[['b']]"])
     assert run.selector == "mst" and run.workload.candidates == (("a",),)
-    run = load_spec(path, ["structure.select.name=aim", "structure.select.max_model_cells=100000"])
-    assert run.selector == {"name": "aim", "max_model_cells": 100000}
+    run = load_spec(path, ["structure.select.name=aim", "structure.select.max_fit_seconds=0.1"])
+    assert run.selector == {"name": "aim", "max_fit_seconds": 0.1}
     assert load_spec(path, ["workload.weights=[{clique = ['b'], weight = 2}]"]).workload.candidates == (("b",),)
     path.write_text(SPEC)
     assert load_spec(path, ["structure={select='auto'}"]).selector == "auto"

@@ -27,8 +27,11 @@ _MIN_EVIDENCE_NATS = 2.5
 _MIN_CELL_NATS = 7.0
 
 
-def is_empty(moments: Moments, release: NoisyTables, scales: Scales) -> bool:
-    """Return whether the tables tell nothing of the records; every scale is then off, and otherwise as it was."""
+def is_empty(moments: Moments, release: NoisyTables, scales: Scales, *, main: bool) -> bool:
+    """Return whether the tables tell nothing of the records; every scale is then off, and otherwise as it was.
+
+    main: main effects are likely, if small: theirs is then what the tables make of that.
+    """
     basis = moments.basis
     uniform, first = np.zeros(basis.size), scales.values
     _, marginals, mean = moments.mean(uniform)
@@ -44,7 +47,8 @@ def is_empty(moments: Moments, release: NoisyTables, scales: Scales) -> bool:
     if scales.log_odds_of_effects(linear, system) > _MIN_EVIDENCE_NATS or _is_significant(unlikely).any():
         scales.values = first
         return False
-    scales.measure(system.determined())
+    if main:
+        scales.keep_main_effects(linear, system)
     return True
 
 

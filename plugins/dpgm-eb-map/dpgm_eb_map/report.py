@@ -31,10 +31,11 @@ def notes(run: Run) -> list[str]:
             f"the prior is centred on a public model, {run.base.name}: where the tables tell nothing, the model is as "
             "that one; that it is public is its owner's word"
         )
-    if run.scales.all_off and run.settings.scales is None and not run.of_records:
+    if run.empty and not run.of_records:
+        nearly = "nearly " * run.scales.has_main_effects
         said.append(
-            f"the tables hardly tell the records from {like}, so the model is {model}; more budget, or fewer and "
-            "smaller tables, would tell more"
+            f"the tables hardly tell the records from {like}, so the model is {nearly}{model}; more budget, or "
+            "fewer and smaller tables, would tell more"
         )
     if not run.scales_converged:
         said.append(f"the prior scales still moved after {run.settings.rounds} rounds; raise rounds")

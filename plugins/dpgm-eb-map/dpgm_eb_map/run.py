@@ -93,13 +93,18 @@ class Run:
         self.trace: list[dict[str, float]] = []
         self.distance = 0.0
         self.scales_converged = True
+        self.empty = False
 
     def learn(self) -> None:
         """Pilot, rounds of fit and update, and the last fit under the widened prior."""
         if not self.basis.size:  # one label everywhere: there is nothing to learn
             return
         self.progress("learning", 0, self.settings.rounds + 1)
-        if self.settings.scales is None and is_empty(self.moments, self.release, self.scales):
+        if self.settings.scales is None and self._is_empty():
+            self.empty = True
+            if self.scales.has_main_effects:
+                self._fit_fixed()
+                return
             if self.of_records:
                 self.linearise()
                 self._correct()
@@ -110,12 +115,7 @@ class Run:
             self._tune(self.settings.rounds)
         else:
             self.scales.values = np.array(self.settings.scales)
-            for _ in range(2):  # at the pilot W is rough
-                self.linearise()
-                self._fit()
-            self.scales.measure(self.system.determined())
-            self._correct()
-            self._record(0.0)
+            self._fit_fixed()
 
     def resume(self, potentials: Tables) -> None:
         """Fit from another model's potentials, over any cliques of the domain; scales start as in `learn`.
@@ -136,9 +136,10 @@ class Run:
         assert self.settings.scales is not None
         self.phi = self._deviations(potentials)
         self.scales.values = np.array(self.settings.scales)
-        if self.scales.all_off:  # refits then tell what the noise may hide, and not that nothing is there
-            self.scales.values = np.ones(self.basis.groups)
         if self.basis.size:
+            if not self.scales.has_interactions and self._is_empty():
+                # Refits then tell what the noise may hide, and not that nothing is there.
+                self.scales.values = np.ones(self.basis.groups)
             self.linearise()
             self.system.set_prior(self.scales.precision())
 
@@ -175,6 +176,9 @@ class Run:
         phi = self.basis.parameters(potentials)
         return phi if self.base is None else phi - self.basis.parameters(self.base.potentials)
 
+    def _is_empty(self) -> bool:
+        return is_empty(self.moments, self.release, self.scales, main=self.base is None)
+
     def _tune(self, rounds: int) -> None:
         self.linearise()
         for number in range(rounds):
@@ -195,6 +199,15 @@ class Run:
                 break
             self.linearise()
             self._fit()
+        self._correct()
+        self._record(0.0)
+
+    def _fit_fixed(self) -> None:
+        """Fit under the present scales, from anywhere."""
+        for _ in range(2):  # where the first begins W is rough
+            self.linearise()
+            self._fit()
+        self.scales.measure(self.system.determined())
         self._correct()
         self._record(0.0)
 

@@ -22,16 +22,18 @@ class LoopFitter:
     base: Base | None
     finished: Callable[[Run, Structure], Fit]
     _engine: Engine | None = None
+    _empty: bool = False
 
     def __call__(self, release: NoisyTables, structure: Structure, previous: Fit | None) -> Fit:
         base = None if self.base is None else self.base.like(release)
         if self._engine is None or self._engine.structure != release.structure:
             self._engine = engine_of(self.inference, release.structure, base)
         run = Run(self.settings, release, self._engine, silent, base)
-        if previous is None or previous.model.domain != structure.domain:
+        if previous is None or previous.model.domain != structure.domain or self._empty:
             run.learn()
         else:
             run.resume(previous.model.potentials)
+        self._empty = run.empty
         return self.finished(run, structure)
 
 

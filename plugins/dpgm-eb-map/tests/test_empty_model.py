@@ -35,14 +35,33 @@ PURE, ZCDP = dpgm.Budget.pure("0.1"), dpgm.Budget.zcdp("0.0002")
 @pytest.mark.parametrize("budget", [PURE, ZCDP], ids=["laplace", "gaussian"])
 @pytest.mark.parametrize("seed", range(5))
 def test_pure_noise_gives_the_uniform_model(budget, seed, curvature):
-    """Uniform records under noise 8 times their cells: the uniform model to the last digit; the rule before had KL of
-    1 to 4 nats. As simulated, one of the twenty runs fails in one of five choices of seeds."""
+    """Uniform records under noise 8 times their cells: no interaction, and of single attributes KL below .01; a rule
+    without a test had 1 to 4 nats. As simulated, one of the twenty runs fails in one of five choices of seeds."""
     structure = chain(5, 8)
     truth = dpgm.Model(structure, Tables.zeros(structure))
     noisy = released(truth, structure, 1000, budget, 400 + seed)
     fit = dpgm.learn(noisy, {"name": "eb-map", "curvature": curvature})
-    assert not fit.model.potentials.values.any() and fit.converged
-    assert "hardly tell" in fit.notes[-1]
+    assert dpgm.kl_divergence(truth, fit.model) < 0.01 and fit.converged
+    assert "hardly tell" in fit.notes[-1] and set(fit.tuning["scales"][1:]) == {0.003}
+
+
+@pytest.mark.parametrize("curvature", ["dense", "diagonal"])
+def test_faint_main_effects_are_kept(curvature):
+    """Single columns and pairs at noise of three times what the columns deviate by: each release alone does not tell
+    them from uniform ones, but the mean error over eight is below that of the uniform model, which was the answer."""
+    domain = Domain.from_sizes(dict.fromkeys("abcdef", 3))
+    alone = Structure(domain, [*((name,) for name in domain.names), ("a", "b"), ("c", "d")])
+    theta = Tables(alone, np.concatenate([np.tile([0.4, 0.0, -0.4], 6), np.zeros(18)]))
+    truth = dpgm.Model(alone, theta)
+    errors, empty = [], 0
+    for seed in range(8):
+        noisy = released(truth, alone, 300, dpgm.Budget.zcdp("0.0012"), seed)
+        fit = dpgm.learn(noisy, {"name": "eb-map", "curvature": curvature})
+        empty += "hardly tell" in fit.notes[-1]
+        errors += dpgm.total_variation(fit.model, truth, [(name,) for name in "abcdef"]).values()
+    uniform = dpgm.total_variation(dpgm.Model(alone, Tables.zeros(alone)), truth, [("a",)])["a",]
+    assert empty >= 6
+    assert np.mean(errors) < 0.95 * uniform
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -88,11 +107,11 @@ def test_a_cell_is_as_unlikely_as_its_own_noise_has_it():
 
 
 def test_intervals_of_nothing_are_wide():
-    """The model of drowned tables is uniform, but its intervals hold shares that the noise may well hide."""
+    """The model of drowned tables is nearly uniform, but its intervals hold shares that the noise may well hide."""
     structure = chain(3, 4, order=1)
     noisy = released(dpgm.Model(structure, Tables.zeros(structure)), structure, 1000, dpgm.Budget.zcdp("0.0001"), 3)
     fit = dpgm.learn(noisy, "eb-map")
-    assert not fit.model.potentials.values.any()
+    assert abs(fit.model.potentials.values).max() < 0.05
     model = dpgm.bootstrap(fit.model, 20, randomness=dpgm.SeededRandomness(1))
     actual = model.intervals("x0", level=0.9)
     assert (actual.high - actual.low > 0.2).all()

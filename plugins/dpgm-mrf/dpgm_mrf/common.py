@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from dpgm_core import Budget, BudgetError, Clique, Domain, OptionError, StructureError, Workload, share
-from dpgm_core.learning import Limits
+from dpgm_core.learning import Limits, ModelSize
 
 __all__ = ["inside", "limits_of", "pairs_of", "singles_of", "steps_budget"]
 
@@ -40,13 +40,14 @@ def pairs_of(workload: Workload, selector: str) -> list[Clique]:
     return pairs
 
 
-def limits_of(domain: Domain, names: Iterable[str], model: int, clique: int) -> Limits:
+def limits_of(domain: Domain, names: Iterable[str], seconds: float, memory: int) -> Limits:
     """The limits of an exact engine's model, with room for each of these attributes alone.
 
-    >>> limits_of(Domain.from_sizes({"a": 20, "b": 2, "c": 9}), "ab", 8, 4)
-    Limits(model=22, clique=4)
+    >>> limits_of(Domain.from_sizes({"a": 20, "b": 2}), "ab", 1, 4)
+    Limits(seconds=1, memory=352)
     """
-    return Limits(model=max(model, sum(domain.sizes[name] for name in names)), clique=clique)
+    alone = ModelSize(domain, [(name,) for name in names])
+    return Limits(seconds=max(seconds, alone.seconds()), memory=max(memory, alone.memory()))
 
 
 def steps_budget(remaining: Budget, learner: str) -> Budget:

@@ -150,7 +150,7 @@ class ChosenPairs:
     """Pairs taken so far. limits: of an exact engine's model of them, in the end; None: whatever is picked is taken.
 
     >>> domain = Domain.from_sizes(dict.fromkeys("abc", 2))
-    >>> picked = ChosenPairs(domain, Limits(model=8, clique=4))
+    >>> picked = ChosenPairs(domain, Limits(seconds=5e-7, memory=2**20))
     >>> picked.add([("a", "b"), ("b", "c"), ("a", "c")]), picked.pairs, picked.left_out
     ([('a', 'b'), ('b', 'c')], [('a', 'b'), ('b', 'c')], 1)
     """
@@ -166,7 +166,7 @@ class ChosenPairs:
 
         share: of the model's limit, so that the first of several rounds leave room for the others.
         """
-        limits = None if self._limits is None else evolve(self._limits, model=math.ceil(self._limits.model * share))
+        limits = None if self._limits is None else evolve(self._limits, seconds=self._limits.seconds * share)
         taken = []
         for pair in pairs:
             if limits is not None:
@@ -183,9 +183,9 @@ class ChosenPairs:
         if not self.left_out or self._limits is None:
             return []
         return [
-            f"{self.left_out} of {self.left_out + len(self.pairs)} {what} were left out, the last ones: with them an "
-            f"exact model would have more than {self._limits.model:,} cells, or a cluster of more than "
-            f"{self._limits.clique:,}; {instead}"
+            f"{self.left_out} of {self.left_out + len(self.pairs)} {what} were left out, the last ones: with them the "
+            f"inferences of a fit would take more than {self._limits.seconds:g} CPU seconds or {self._limits.memory:,} "
+            f"bytes, as predicted; {instead}"
         ]
 
 

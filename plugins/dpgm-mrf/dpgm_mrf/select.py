@@ -36,6 +36,7 @@ from dpgm_core import (
     TooLarge,
     Workload,
     option,
+    positive,
     share,
     whole,
 )
@@ -107,10 +108,21 @@ class MrfSelect:
         help="contrasts: of binary attributes one sum of products a pair, half the noise of four cells, which learner "
         "'eb-map' takes; tables: cells; auto: contrasts where all attributes are binary",
     )
-    max_model_cells: int = option(
-        2**18, help="with an exact engine, pairs picked late that need more are left out", unit="cells", validator=whole
+    max_fit_seconds: float = option(
+        1.0,
+        help="with an exact engine, pairs picked late with which a fit's inferences are predicted to take longer are "
+        "left out",
+        unit="CPU seconds",
+        validator=positive,
+        replaces=("max_model_cells",),
     )
-    max_clique_cells: int = option(2**16, help="the same for its largest cluster", unit="cells", validator=whole)
+    max_fit_bytes: int = option(
+        2**22,
+        help="the same for the memory of their tables",
+        unit="bytes",
+        validator=whole,
+        replaces=("max_clique_cells",),
+    )
 
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
         """See `Selector.plan`."""
@@ -147,7 +159,7 @@ class MrfSelect:
             detectable=max(sharp, default=None),
             candidates=len(partners.pairs),
             order=2,
-            limits={"max_model_cells": self.max_model_cells, "max_clique_cells": self.max_clique_cells},
+            limits={"max_fit_seconds": self.max_fit_seconds, "max_fit_bytes": self.max_fit_bytes},
             notes=notes,
             # in later rounds fewer may have to choose, each then more sharply
             choices=tuple(planned) if self.rounds == 1 else None,
@@ -169,7 +181,7 @@ class MrfSelect:
         in_model: list[Clique] = [] if measured is None else list(alone)  # what was measured before the last round
         # An engine that is not exact takes any graph; the models between rounds are asked exactly.
         limited = self.rounds > 1 or _is_exact(inference, partners)
-        limits = limits_of(partners.domain, partners.names, self.max_model_cells, self.max_clique_cells)
+        limits = limits_of(partners.domain, partners.names, self.max_fit_seconds, self.max_fit_bytes)
         picked = ChosenPairs(partners.domain, limits if limited else None)
         fit: Fit | None = None
         trace: list[dict[str, Any]] = []

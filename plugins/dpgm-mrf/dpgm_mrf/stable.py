@@ -100,10 +100,20 @@ class MrfStable:
     share: float = option(
         0.5, help="of epsilon and of delta, for the votes; the rest measures the edges", validator=inside
     )
-    max_model_cells: int = option(
-        2**18, help="edges with which an exact engine needs more are left out", unit="cells", validator=whole
+    max_fit_seconds: float = option(
+        1.0,
+        help="edges with which a fit's exact inferences are predicted to take longer are left out",
+        unit="CPU seconds",
+        validator=positive,
+        replaces=("max_model_cells",),
     )
-    max_clique_cells: int = option(10**6, help="the same for its largest cluster", unit="cells", validator=whole)
+    max_fit_bytes: int = option(
+        2**22,
+        help="the same for the memory of their tables",
+        unit="bytes",
+        validator=whole,
+        replaces=("max_clique_cells",),
+    )
 
     def __attrs_post_init__(self) -> None:
         if self.method == "threshold" and self.tau is None:
@@ -170,7 +180,7 @@ class MrfStable:
             candidates=len(pairs.cliques),
             order=self.order,
             choices=(),
-            limits={"max_model_cells": self.max_model_cells, "max_clique_cells": self.max_clique_cells},
+            limits={"max_fit_seconds": self.max_fit_seconds, "max_fit_bytes": self.max_fit_bytes},
             notes=notes,
         )
 
@@ -186,7 +196,7 @@ class MrfStable:
         verdict = session.vote(voter, votes)
         progress("voting", 1, 1)
         domain, names = session.domain, session.workload.attributes
-        chosen = ChosenPairs(domain, limits_of(domain, names, self.max_model_cells, self.max_clique_cells))
+        chosen = ChosenPairs(domain, limits_of(domain, names, self.max_fit_seconds, self.max_fit_bytes))
         edges = chosen.add(verdict.edges or ())
         joined = {name for pair in edges for name in pair}
         alone = [(name,) for name in names if name not in joined]

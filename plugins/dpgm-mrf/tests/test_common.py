@@ -34,4 +34,4 @@ def test_pairs_and_singles_are_those_that_may_be_measured():
 
 def test_limits_have_room_for_attributes_alone():
     """Of those that are asked for, and no others."""
-    assert (limits_of(DOMAIN, "abc", 8, 4).model, limits_of(DOMAIN, "ab", 8, 4).model) == (205, 8)
+    assert (limits_of(DOMAIN, "abc", 1, 8).memory, limits_of(DOMAIN, "abc", 1, 4000).memory) == (16 * 205, 4000)

@@ -171,7 +171,7 @@ def test_options_that_do_not_go_with_the_workload_are_refused_before_the_charge(
         MrfSelect(**options).plan(workload, dpgm.Budget.zcdp(1), TERMS)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["picks", "rounds", "share", "share_one_way", "measure", "max_model_cells"])
+@pytest.mark.parametrize("name", ["picks", "rounds", "share", "share_one_way", "measure", "max_fit_bytes"])
 def test_options_are_checked_on_construction(name: str) -> None:
     """None of these is a number of picks, a share or a way of measuring."""
     for wrong in (0, -1, math.nan, math.inf, True, 1.5, "x", []):
@@ -208,7 +208,7 @@ def test_nobody_pays_for_a_choice_that_is_none() -> None:
 def test_pairs_that_an_exact_engine_could_not_hold_are_left_out_by_rank() -> None:
     """The strongest stay, and a note says so; an engine that takes any graph gets all."""
     codes = sample_codes(ising(matching(10), 2), 3000, 2)
-    small = MrfSelect(picks=3, max_clique_cells=4)
+    small = MrfSelect(picks=3, max_fit_bytes=16 * 7 * 4)
     workload = dpgm.Workload.all(binary(10), order=2)
     for inference, exact in (("junction-tree", True), ("loopy-bp", False)):
         _, selection = dpgm.select(
@@ -231,7 +231,9 @@ def test_attributes_that_are_large_make_no_failure_after_the_charge() -> None:
     domain = dpgm.Domain.from_sizes(dict.fromkeys("abc", 400))
     codes = np.random.default_rng(1).integers(0, 400, (50, 3))
     workload = dpgm.Workload.all(domain, order=2, max_cells=10**6)
-    _, selection = dpgm.select(codes, MrfSelect(picks=1), dpgm.Budget.zcdp(1), workload, terms=TERMS)
+    _, selection = dpgm.select(
+        codes, MrfSelect(picks=1, max_fit_bytes=2**20), dpgm.Budget.zcdp(1), workload, terms=TERMS
+    )
     assert selection.structure.cliques == (("a",), ("b",), ("c",))
     assert set(selection.measure) == set(selection.structure.cliques)
 

@@ -287,12 +287,12 @@ def test_it_votes_once_with_all_that_it_has():
 
 
 def test_a_graph_too_dense_for_an_exact_engine_loses_edges():
-    """Six copies of one attribute agree on all 15 pairs; with room for clusters of 8 cells some are left out."""
+    """Six copies of one attribute agree on all 15 pairs; with room for four clusters of 8 cells some are left out."""
     copies = np.repeat(matching(2000, p=2)[:, :1], 6, axis=1)
     noise = np.random.default_rng(0).random(copies.shape) < 0.2
     codes = np.where(noise, 1 - copies, copies)
     terms = dpgm.Terms(neighbours="add-remove", total=2000)
-    dense = {"name": "mrf-stable", "method": "threshold", "tau": 0.2, "max_clique_cells": 8}
+    dense = {"name": "mrf-stable", "method": "threshold", "tau": 0.2, "max_fit_bytes": 16 * 4 * 8}
     done = learned(dense, codes=codes, terms=terms)
     verdict = done.releases[0].steps[0]
     assert len(verdict.edges) == 15 and 5 <= len(done.model.structure.cliques) < 15

@@ -120,13 +120,13 @@ class Aim(Options):
             each = session.remaining if last else each
             to_choose, to_measure = share_of(each, _CHOICE), share_of(each, 1 - _CHOICE)
             used = 1 - ratio(session.remaining - each, budget)
-            limits = self.limits(used, least=growth.size.cells())
+            limits = self.limits(used, least=growth.size)
             fitting_in = [clique for clique in candidates if growth.size.fits(clique, limits)]
             if not fitting_in and not last:
                 each = each * 2  # more of the budget used lets the model be larger
                 continue
             if not fitting_in:
-                notes.append("no table was small enough for another round; see max_model_cells")
+                notes.append("no table was small enough for another round; see max_fit_seconds")
                 break
             noise = absolute(to_measure, session.terms, workload)
             total = session.pooled().total
@@ -156,6 +156,6 @@ class Aim(Options):
                 taught = float(np.abs(measured.tables.group(0) - before).sum()) - expected
             if taught <= expected:
                 each = each * (2 if budget.kind == "pure" else 4)
-        notes += growth.left_out(candidates, self.limits())
+        notes += growth.left_out(candidates, self)
         rest = growth.widest() if ratio(session.remaining, budget) > LEFT else {}
         return Selection(structure=growth.structure, measure=rest, trace=trace, notes=notes)

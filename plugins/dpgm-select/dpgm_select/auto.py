@@ -19,6 +19,7 @@ from dpgm_core import (
     Workload,
     flag,
     option,
+    positive,
     whole,
 )
 from dpgm_select.aim import Aim
@@ -41,8 +42,19 @@ class Auto(Options):
     "auto: 'aim', as a pure budget allows no noisy scores, and there are 3 attributes and 7 candidates"
     """
 
-    max_model_cells: int = option(
-        2**19, help="tables with which an exact engine needs more are left out", unit="cells", validator=whole
+    max_fit_seconds: float = option(
+        2.0,
+        help="tables with which a fit's exact inferences are predicted to take longer are left out",
+        unit="CPU seconds",
+        validator=positive,
+        replaces=("max_model_cells",),
+    )
+    max_fit_bytes: int = option(
+        2**23,
+        help="the same for the memory of their tables",
+        unit="bytes",
+        validator=whole,
+        replaces=("max_clique_cells",),
     )
     classes: bool = option(
         True,
@@ -78,7 +90,7 @@ class Auto(Options):
 
     def _alike(self, selector: _Chosen) -> _Chosen:
         return evolve(
-            selector, merge=self.merge, max_model_cells=self.max_model_cells, max_clique_cells=self.max_clique_cells
+            selector, merge=self.merge, max_fit_seconds=self.max_fit_seconds, max_fit_bytes=self.max_fit_bytes
         )
 
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:

@@ -24,6 +24,7 @@ from dpgm_core import (
     Workload,
     flag,
     option,
+    positive,
     whole,
 )
 from dpgm_core.learning import Limits, ModelSize, share_of
@@ -56,34 +57,47 @@ class Options:
     merge: bool = option(
         True, help="first merge codes whose noisy counts are below 2 standard deviations", validator=flag
     )
-    max_model_cells: int = option(
-        2**18, help="tables with which an exact engine needs more are left out", unit="cells", validator=whole
+    max_fit_seconds: float = option(
+        1.0,
+        help="tables with which a fit's exact inferences are predicted to take longer are left out",
+        unit="CPU seconds",
+        validator=positive,
+        replaces=("max_model_cells",),
     )
-    max_clique_cells: int = option(10**6, help="the same for its largest cluster", unit="cells", validator=whole)
+    max_fit_bytes: int = option(
+        2**22,
+        help="the same for the memory of their tables",
+        unit="bytes",
+        validator=whole,
+        replaces=("max_clique_cells",),
+    )
 
-    def limits(self, share: float = 1.0, *, least: int = 1) -> Limits:
-        """The limits at this share of the budget used. least: cells that a model has already."""
+    def limits(self, share: float = 1.0, *, least: ModelSize | None = None) -> Limits:
+        """The limits at this share of the budget used. least: a model that is within them whatever they are."""
+        seconds, memory = (0.0, 0) if least is None else (least.seconds(), least.memory())
+        share = min(share, 1.0)
         return Limits(
-            model=max(least, math.floor(self.max_model_cells * min(share, 1.0))), clique=self.max_clique_cells
+            seconds=max(seconds, self.max_fit_seconds * share),
+            memory=max(memory, math.floor(self.max_fit_bytes * share)),
         )
 
     def check_room(self, workload: Workload) -> list[str]:
-        """Refuse limits that no pair can meet; where only merged codes may meet them that is a note."""
+        """Refuse limits that no pair can meet; where only merged codes may meet them that is a note, and so is how many
+        candidates they leave out from the start."""
+        limits, candidates = self.limits(), larger_candidates(workload)
         if workload.domain.scopes:  # whose cliques are in every model
             size = ModelSize(workload.domain, single_candidates(workload))
-            if any(size.fits(pair, self.limits()) for pair in larger_candidates(workload, 2)):
+            if any(size.fits(pair, limits) for pair in larger_candidates(workload, 2)):
                 return []
-        sizes = workload.domain.sizes
-        alone = sum(sizes[name] for (name,) in single_candidates(workload))
-        for one, other in larger_candidates(workload, 2):
-            cells = sizes[one] * sizes[other]
-            model = alone - sizes[one] - sizes[other] + cells
-            if not workload.domain.scopes and cells <= self.max_clique_cells and model <= self.max_model_cells:
-                return []
-        why = (
-            f"a model with any pair of attributes is larger than max_model_cells = {self.max_model_cells:,} or "
-            f"max_clique_cells = {self.max_clique_cells:,} allow"
-        )
+        else:
+            alone = sum(workload.domain.sizes[name] for (name,) in single_candidates(workload))
+            if limits.allows(workload.max_cells, max(map(len, workload.weights)), outside=alone):
+                return []  # without a look at what may be 100,000 candidates
+            shapes = [workload.domain.shape(clique) for clique in candidates]
+            fitting = [limits.allows(math.prod(one), len(one), outside=alone - sum(one)) for one in shapes]
+            if any(fits and len(shape) == 2 for fits, shape in zip(fitting, shapes, strict=True)):
+                return self.left_out(fitting.count(False), len(candidates))
+        why = f"with any pair of attributes the inferences of a fit would take {self._beyond}"
         if workload.domain.scopes:
             why += ", the tables of constraints among them"
         if not self.merge:
@@ -92,9 +106,19 @@ class Options:
             f"{why}, unless enough rare codes are merged; else single attributes get all of the budget, so raise them"
         ]
 
-    def limits_by_name(self) -> dict[str, int]:
+    def left_out(self, count: int, candidates: int, when: str = "") -> list[str]:
+        """Return a note on so many of the candidates that the limits leave out, if there are any."""
+        why = f"with any of them the inferences of a fit would take {self._beyond}"
+        return [f"{count:,} of {candidates:,} candidates are left out{when}, as {why}"] if count else []
+
+    @property
+    def _beyond(self) -> str:
+        limits = f"max_fit_seconds = {self.max_fit_seconds:g} or max_fit_bytes = {self.max_fit_bytes:,}"
+        return f"more than {limits}, as predicted"
+
+    def limits_by_name(self) -> dict[str, float]:
         """Return the limits as a plan states them."""
-        return {"max_model_cells": self.max_model_cells, "max_clique_cells": self.max_clique_cells}
+        return {"max_fit_seconds": self.max_fit_seconds, "max_fit_bytes": self.max_fit_bytes}
 
 
 @frozen(kw_only=True, eq=False)
@@ -127,15 +151,10 @@ class Growth:
         informative = [one for one in widest if any(sizes[name] > 1 for name in one)]
         return dict.fromkeys(informative or widest, 1.0)
 
-    def left_out(self, candidates: Sequence[Clique], limits: Limits) -> list[str]:
-        """Return a note on candidates that can no longer be measured for their size."""
-        count = sum(not self.size.may_fit(clique, limits) for clique in candidates)
-        if not count:
-            return []
-        return [
-            f"{count} of {len(candidates)} candidates were left out at the end: with them the model would have more "
-            f"than {limits.model:,} cells, or a cluster of more than {limits.clique:,}"
-        ]
+    def left_out(self, candidates: Sequence[Clique], options: Options) -> list[str]:
+        """Return a note on candidates that can no longer be measured for the time that they would take."""
+        count = sum(not self.size.may_fit(clique, options.limits()) for clique in candidates)
+        return options.left_out(count, len(candidates), " at the end")
 
 
 def single_candidates(workload: Workload) -> list[Clique]:

@@ -52,6 +52,7 @@ from dpgm_core import (
     flag,
     make,
     option,
+    positive,
     whole,
 )
 from dpgm_core.learning import Limits, ModelSize, share_of
@@ -100,7 +101,7 @@ _LOOKS, _SCORES, _LOOK_PART, _SCORE_NOISE, _MANY = 4, 0.02, 0.35, 0.1, 7.0
 _LOOK_ORDER, _DEEP_LOOKS, _DEEP_DEVIATIONS = 3, 2, 4.0
 #: Up to so many such sets, each of so many cells at most, are candidates where nobody says what the model is for.
 _WIDE_ORDER, _WIDE_SETS, _WIDE_CELLS = 4, 2_000, 16
-#: How the limit of the model's cells grows from look to look.
+#: How the limit of a fit's seconds grows from look to look.
 _RAMP = 1.5
 #: What a cell costs in the greedy search for a structure, in standard deviations of the noise if there were one table.
 _PENALTIES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -146,8 +147,19 @@ class Grow(Options):
     False
     """
 
-    max_model_cells: int = option(
-        2**19, help="tables with which an exact engine needs more are left out", unit="cells", validator=whole
+    max_fit_seconds: float = option(
+        2.0,
+        help="tables with which a fit's exact inferences are predicted to take longer are left out",
+        unit="CPU seconds",
+        validator=positive,
+        replaces=("max_model_cells",),
+    )
+    max_fit_bytes: int = option(
+        2**23,
+        help="the same for the memory of their tables",
+        unit="bytes",
+        validator=whole,
+        replaces=("max_clique_cells",),
     )
     classes: bool = option(
         True,
@@ -494,9 +506,8 @@ class _Growing:
         """Return the pairs that the forest may have; under constraints their tables are in the model too."""
         if self.workload.domain.scopes:
             return [pair for pair in pairs if self.growth.size.fits(pair, self.options.limits())]
-        room = self.options.max_model_cells - self.growth.size.cells()
-        most, sizes = min(self.options.max_clique_cells, room), self.session.domain.sizes
-        return [(one, two) for one, two in pairs if sizes[one] * sizes[two] <= most]
+        room, sizes = self.growth.size.room(self.options.limits()), self.session.domain.sizes
+        return [(one, two) for one, two in pairs if room.allows(sizes[one] * sizes[two], 2)]
 
     def is_dense(self) -> bool:
         """Whether pairs are nearly as far from the forest's model as the forest's own pairs are from independence."""
@@ -529,7 +540,7 @@ class _Growing:
     def look_around(self) -> None:
         """Score all candidates with noise and take the best set of tables, a few times."""
         for look in range(1, _LOOKS + 1):
-            limits = self.options.limits((look / _LOOKS) ** _RAMP, least=self.growth.size.cells())
+            limits = self.options.limits((look / _LOOKS) ** _RAMP, least=self.growth.size)
             candidates = [clique for clique in self._candidates(limits) if len(clique) <= _LOOK_ORDER]
             pairs: list[Clique] = [clique for clique in candidates if len(clique) == 2]
             if look == 1 and len(candidates) > _MANY * len(pairs) > 0:
@@ -621,7 +632,7 @@ class _Growing:
         """Pick tables by the exponential mechanism and measure them, as long as they teach more than their noise."""
         for number in range(_ROUNDS):
             part = self.left * _ROUND_PART * _ROUNDED
-            limits = self.options.limits(min(1.0, 1 - self.left + part), least=self.growth.size.cells())
+            limits = self.options.limits(min(1.0, 1 - self.left + part), least=self.growth.size)
             candidates = self._candidates(limits)
             if not candidates:
                 return
@@ -722,7 +733,7 @@ class _Growing:
 
     def selection(self, learner: str | None = None) -> Selection:
         """Return what came of it."""
-        left_out = self.growth.left_out(informative_candidates(self.session), self.options.limits())
+        left_out = self.growth.left_out(informative_candidates(self.session), self.options)
         return Selection(
             structure=self.growth.structure,
             measure=self.growth.widest() if self.left > LEFT else {},

@@ -105,8 +105,8 @@ class Mst(Options):
 
         def fitting_in(some: Sequence[Clique]) -> list[Clique]:
             # In a forest each pair is a cluster of its own.
-            room = min(self.max_clique_cells, self.max_model_cells - growth.size.cells())
-            return [pair for pair in some if math.prod(sizes[name] for name in pair) <= room]
+            room = growth.size.room(self.limits())
+            return [(one, two) for one, two in some if room.allows(sizes[one] * sizes[two], 2)]
 
         def scored(some: Sequence[Clique]) -> TableDistance:
             return score_candidates(session, some, probabilities, total, noise)
@@ -118,7 +118,7 @@ class Mst(Options):
             for number, pair in enumerate(chosen, 1)
         ]
         if len(chosen) < edges:
-            notes += growth.left_out(pairs, self.limits())
+            notes += growth.left_out(pairs, self)
         power = 1 / 2 if whole.kind == "pure" else 2 / 3
         return Selection(
             structure=growth.structure,

@@ -147,7 +147,7 @@ class Oneshot(Options):
                 }
             )
             progress(f"selecting: {len(taken)} tables", look, self.looks)
-        notes += growth.left_out(informative_candidates(session), self.limits())
+        notes += growth.left_out(informative_candidates(session), self)
         # Something is left if nothing was worth a table, or nothing more was there to look at.
         rest = (had or growth.widest()) if ratio(session.remaining, whole) > LEFT else {}
         return Selection(structure=growth.structure, measure=rest, trace=trace, notes=notes)

@@ -195,7 +195,7 @@ class PrivBayes(Options):
                 if session.choices_left and not each <= session.choices_left[-1]:
                     each = session.choices_left[-1]  # fewer are made than were planned, of the sharpness that was
                 for child in children:
-                    limits = self.limits((len(trace) + 1) / count, least=growth.size.cells())
+                    limits = self.limits((len(trace) + 1) / count, least=growth.size)
                     more = [family for family in families[child] if _grows(chosen[child], family, parents)]
                     room = [
                         family for family in more if _fits(growth.size, session.domain.shape(family), family, limits)
@@ -224,7 +224,7 @@ class PrivBayes(Options):
         if left_out:
             notes.append(
                 f"{len(left_out):,} of {sum(map(len, families.values())):,} sets of parents were not there to choose: "
-                "with them the model would have grown beyond max_model_cells or max_clique_cells"
+                "with them the model would have grown beyond max_fit_seconds or max_fit_bytes"
             )
         return Selection(
             structure=graph(chosen),

@@ -96,7 +96,7 @@ def test_parents_of_one_child_are_joined_as_far_as_there_is_room(most: int, cell
     growth = Growth(session=SimpleNamespace(domain=DOMAIN), size=ModelSize(DOMAIN))
     growth.add(*chosen.values())
     families = _families(NAMES, dpgm.Workload.all(DOMAIN, most).candidates)
-    graph = _graph(growth, NAMES, families, Limits(model=cells, clique=27), chosen)
+    graph = _graph(growth, NAMES, families, Limits(seconds=1, memory=16 * cells), chosen)
     actual = {child: set(above) for child, above in dpgm.Dag.of(graph).parents.items() if above}
     assert actual == {"d": {"a"}, "e": {"b", "d"}} | ({"b": {"a"}, "d": {"a", "b"}} if joined else {})
 

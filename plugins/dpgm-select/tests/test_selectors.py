@@ -109,7 +109,7 @@ def test_aim_ends_after_the_rounds_it_planned_at_most() -> None:
 @pytest.mark.parametrize("selector", [Mst, Grow, Oneshot, Aim, PrivBayes])
 def test_a_model_stays_within_its_limits_and_says_what_was_left_out(selector: type) -> None:
     """Six attributes alone are 18 cells; each pair puts 9 in the place of 3 to 6."""
-    done = run(selector(max_model_cells=30), dpgm.Budget.zcdp(10))
+    done = run(selector(max_fit_bytes=16 * 30), dpgm.Budget.zcdp(10))
     assert 18 < ModelSize(DOMAIN, done.release.structure.cliques).cells() <= 30
     assert any("left out" in note or "small enough" in note or "grown beyond" in note for note in done.notes)
 
@@ -138,8 +138,10 @@ def test_limits_that_no_pair_can_meet_are_refused_before_the_charge(selector: ty
     workload = dpgm.Workload.all(DOMAIN, 2)
     just = 3 * (len(NAMES) - 2) + 9
     assert not [note for note in selector().plan(workload, dpgm.Budget.zcdp(1), TERMS).notes if "raise them" in note]
-    assert selector(merge=False, max_model_cells=just).plan(workload, dpgm.Budget.zcdp(1), TERMS)
-    for less in ({"max_model_cells": just - 1}, {"max_clique_cells": 8}):
+    seconds = ModelSize(DOMAIN, [NAMES[:2]]).seconds()
+    least = {"max_fit_bytes": 16 * just, "max_fit_seconds": seconds}
+    assert selector(merge=False, **least).plan(workload, dpgm.Budget.zcdp(1), TERMS)
+    for less in ({"max_fit_bytes": 16 * just - 1}, {"max_fit_seconds": 0.99 * seconds}):
         with pytest.raises(dpgm.TooLarge, match="nothing to choose; raise them"):
             run(selector(merge=False, **less), dpgm.Budget.zcdp(1), workload=workload)
         notes = selector(**less).plan(workload, dpgm.Budget.zcdp(1), TERMS).notes

@@ -309,7 +309,8 @@ def plan_adds_up(subject: SelectorSubject) -> None:
         least = [one.deviation] if one.detectable is None else [one.deviation, one.detectable]
         require(all(0 < float(number) < math.inf for number in least), f"a plan states {least} records")
         require(isinstance(one.candidates, int) and one.candidates >= 0, f"a plan states {one.candidates!r} candidates")
-        require(isinstance(one.limits, Mapping) and all(isinstance(n, int) for n in one.limits.values()), "limits")
+        limits = one.limits
+        require(isinstance(limits, Mapping) and all(isinstance(n, int | float) for n in limits.values()), "limits")
         require(all(isinstance(note, str) and note.strip() for note in one.notes), "notes must be sentences")
 
 
