@@ -36,7 +36,7 @@ def init(source: str | Path, folder: str | Path, **options: object) -> Path:
     >>> spec = dpgm.init("visits.csv", "visits", person="id", rows_per_person=5, private=True, epsilon=3,
     ...     delta="1e-6")  # doctest: +SKIP
     """
-    words = [str(source), "--output", str(folder)]
+    words = ["--output", str(folder)]
     known = {name for parameter in command.params for name in parameter.opts if name.startswith("--")}
     for key, value in options.items():
         option = f"--{key.replace('_', '-')}"
@@ -48,7 +48,7 @@ def init(source: str | Path, folder: str | Path, **options: object) -> Path:
             several = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
             words += [word for one in several for word in (option, str(one))]
     try:
-        command.main(words, prog_name="dpgm init", standalone_mode=False)
+        command.main([*words, "--", str(source)], prog_name="dpgm init", standalone_mode=False)
     except click.ClickException as error:
         raise OptionError(error.format_message()) from None
     return Path(folder) / "spec.toml"

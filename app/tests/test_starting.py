@@ -6,7 +6,7 @@ import pytest
 
 import dpgm
 from dpgm.cli.init import init as command
-from dpgm_core.errors import OptionError
+from dpgm_core.errors import DpgmError, OptionError
 
 
 def test_init_from_python_writes_what_the_command_does(tmp_path, monkeypatch):
@@ -37,6 +37,8 @@ def test_init_from_python_writes_what_the_command_does(tmp_path, monkeypatch):
             dpgm.init("a.csv", "three", **wrong)
     with pytest.raises(OptionError):
         dpgm.init("a.csv", "three", rows_per_person="many")
+    with pytest.raises(DpgmError, match="--help"):  # a source, and no option
+        dpgm.init("--help", "three")
     with pytest.raises(OptionError, match="give --delta"):
         dpgm.init("a.csv", "three", private=True)
     assert not (tmp_path / "three").exists()

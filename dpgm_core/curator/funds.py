@@ -278,7 +278,7 @@ class Receipt(Single):
 class Funds(Single):
     """The budget of one curator. ledger: charged before any noise is drawn, or None. save_to: the first release's file.
 
-    price: what the ledger is charged for the whole budget, which is spent in one payment; None: what each one costs.
+    price: what the ledger is charged for the whole budget, with the first payment; None: what each payment costs.
     Raises BudgetError and OptionError for what is no budget, ledger or file name.
     """
 
@@ -306,7 +306,7 @@ class Funds(Single):
         self._reserved: Budget | None = None  # also once it is paid for, or being paid for
         self._ledger, self._save_to = ledger, None if save_to is None else Path(save_to)
         self._validated = validated
-        self._price = price
+        self._price, self._paid = price, list[int]()  # the entry that paid the price
         self._lock = Lock()
         self._numbers: set[int] = set()  # of the releases made or under way, for the names of their files
 
@@ -357,13 +357,10 @@ class Funds(Single):
                 raise Overspent(f"this release costs {cost}, but only {self.remaining} remains of {self.budget}")
             reserved = self._reserved
             whole = cost if reserved is None else cost + reserved
-            if self._price is not None and not self._spent.is_zero:
-                raise BudgetError(
-                    f"{self.budget} is in one account with the search for columns of any type, so it is spent in one "
-                    "payment, and a second was asked; use another learner, or describe the columns in the domain"
-                )
+            if self._price is not None and not self._paid and not self._spent.is_zero:
+                raise BudgetError("the first payment of this budget is being made; ask again when it is")
             due = whole if self._price is None else self._price
-            if self._ledger is not None:
+            if self._ledger is not None and not self._paid:
                 self._ledger.check(due)
             numbers = self._free_numbers(1 if reserved is None else 2)
             costs = [cost] if reserved is None else [cost, reserved]
@@ -382,8 +379,11 @@ class Funds(Single):
                 one.make_room(size)
             yield receipt
             self.check_process()  # a source that forks while it is read must not come back twice
-            if self._ledger is not None:
+            if self._paid:
+                (receipt.entry,) = self._paid
+            elif self._ledger is not None:
                 receipt.entry = self._ledger.charge(due, note=note, conditions=conditions)
+                self._paid += [] if self._price is None else [receipt.entry]
             for one in others:
                 one.entry = receipt.entry
         except BaseException:

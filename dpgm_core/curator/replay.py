@@ -16,7 +16,7 @@ from dpgm_core.privacy.measurement import check_structure
 from dpgm_core.privacy.mechanism import Noise
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.pooling import check_merged, pool, united
-from dpgm_core.releases.release import NoisyTables, check_alike, check_domain
+from dpgm_core.releases.release import NoisyTables, check_alike, check_domain, costs_apart
 from dpgm_core.releases.views import equalize_totals, plausible
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
@@ -80,7 +80,8 @@ class ReplayCurator(Single, HoldoutKeeper):
             one.cost if one.round is not None or one.provenance.get("simulated") else one.measurement.budget
             for one in self._releases
         ]
-        self._budget = compose_budgets(self._budgets, conversion_delta)
+        self._costs = costs_apart(self._releases, self._budgets)
+        self._budget = compose_budgets(self._costs, conversion_delta)
         self.conversion_delta = conversion_delta
         self._served = 0
         self._pooled = False
@@ -104,7 +105,7 @@ class ReplayCurator(Single, HoldoutKeeper):
     @property
     def remaining(self) -> Budget:
         """The budget of the releases not yet served."""
-        left = self._budgets[self._served :]
+        left = self._costs[self._served :]
         return compose_budgets(left, self.conversion_delta) if left else Budget.zero(self._budget.kind)
 
     @property

@@ -419,6 +419,8 @@ class Run:
         if open_columns:
             check_open(source, open_columns, self.randomness)
             rest = self._with_placeholders(open_columns)
+            if self.labels_from is not None and rest.budget.kind != self.budget.kind:  # tables beside what it cost
+                rest = evolve(rest, budget=self.budget)
             try:
                 rest._dry_run()
             except BudgetError as error:

@@ -59,6 +59,12 @@ __all__ = ["ColumnsNoise", "ColumnsPlan", "plan_columns"]
 # after them, differ only where an own label is published. (M*, R) adds mu^2 and mu_2^2. A ledger is charged twice: what
 # M alone costs before M, the rest before R. If nothing follows M, the first charge is the whole cost.
 #
+# Instead of R, after a look at what M found, the rest may be spent on X, which is (epsilon - epsilon_1, delta_X)-DP;
+# epsilon_1 is of the first charge. Let R follow where the outcome of M is in B, and X elsewhere. In B, M* and R have at
+# most e^epsilon and delta_1; elsewhere M*, which is (epsilon_1, delta_s)-DP, and X at most e^epsilon and delta_s +
+# delta_X. So all is (epsilon, delta_1 + (1 + e^epsilon) delta_2 + delta_s + delta_X)-DP. Therefore the first charge has
+# all of the delta but delta_X: the parts `_OF_NOISE`, `_OF_LABELS` and `_OF_SEARCH` of it.
+#
 # Rounding. q is bounded by exp(-x^2 / 2) / (x sqrt(2 pi)), x = (T - 2) / sigma, as P(Z >= m) <= P(N >= m - 1) for
 # whole m (Canonne, Kamath, Steinke, Proposition 25) and by Mills' ratio; exp is rounded up, x down where it divides.
 # delta_1 has the (1 + e^epsilon) `DRAWN_APART` of each count that drawn noise differs by, the tables `MOVED_CELLS`.
@@ -70,10 +76,9 @@ _MAX_EPSILON = 12
 _MAX_MU_SQUARED = Fraction(6)
 _MAX_THRESHOLD = 2**52
 _MAX_CELLS = 2**20
-#: Of the delta, for noise on counts; the rest is for labels of one person.
-_OF_NOISE = Fraction(9, 10)
-#: Of the delta, what the noise of the search may have of it where the search is all there is.
-_OF_SEARCH = Fraction(4, 10)
+#: Of the delta, for noise on counts; for labels of one person; and for the noise of the search where other tables
+#: follow. What is left is not charged before the search.
+_OF_NOISE, _OF_LABELS, _OF_SEARCH = Fraction(7, 10), Fraction(1, 10), Fraction(1, 10)
 #: Of mu^2, for shapes, which are few; the rest is for labels.
 _OF_SHAPES = Fraction(1, 4)
 
@@ -205,9 +210,9 @@ class ColumnsPlan:
     >>> plan = ColumnsPlan(columns=("a", "b"), whole=whole, share=Fraction(1, 20), labels=1, neighbours="add-remove")
     >>> noise = plan.noise(2)
     >>> round(noise.shapes_sigma), noise.threshold, noise.delta(Fraction(3), plan.tables.mu_squared) <= whole.delta
-    (20, 69, True)
+    (20, 70, True)
     >>> print(plan.budget, plan.tables)
-    (epsilon, delta) = (~0.616438, 5e-07) mu = ~0.628587 (GDP)
+    (epsilon, delta) = (~0.651438, 9e-07) mu = ~0.622188 (GDP)
     """
 
     columns: tuple[str, ...]
@@ -232,7 +237,8 @@ class ColumnsPlan:
     def budget(self) -> Budget:
         """What the search alone costs, (epsilon, delta)."""
         search = Budget("gdp", mu_squared=self._mu_squared * self.share)
-        return evolve(search.to_approx(self.whole.delta * _OF_SEARCH), delta=self.whole.delta / 2)
+        charged = self.whole.delta * (_OF_NOISE + _OF_LABELS + _OF_SEARCH)
+        return evolve(search.to_approx(self.whole.delta * _OF_SEARCH), delta=charged)
 
     @property
     def tables(self) -> Budget:
@@ -272,7 +278,7 @@ class ColumnsPlan:
         )
         each = (
             self.whole.delta
-            * (1 - _OF_NOISE)
+            * _OF_LABELS
             / ((1 + exp_up(min(self.whole.epsilon, Fraction(_MAX_EPSILON)))) * self.labels * max(1, labelled))
         )
         low, high = 2, 3
@@ -284,7 +290,7 @@ class ColumnsPlan:
             middle = (low + high) // 2
             low, high = (middle, high) if evolve(noise, threshold=middle).published > each else (low, middle)
         noise = evolve(noise, threshold=high)
-        if not noise.delta(self.whole.epsilon, self.tables.mu_squared) <= self.whole.delta:
+        if not noise.delta(self.whole.epsilon, self.tables.mu_squared) <= self.whole.delta * (_OF_NOISE + _OF_LABELS):
             raise _too_little(self.whole)  # such noise cannot be drawn
         return noise
 

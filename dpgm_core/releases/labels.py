@@ -171,18 +171,18 @@ class Discovery:
 
         costs: of the releases that carry it.
         """
-        one = self.described
-        if one is None or any(cost.kind != "gdp" for cost in costs) or not Budget.sum(costs) <= one.tables:
-            return None
-        return Budget.sum([*(column.budget for column in self.columns), one.whole])
+        rest = self.price_of_tables(Budget.sum(costs)) if all(cost.kind == "gdp" for cost in costs) else None
+        return None if rest is None else self.cost + rest
 
-    def price_of_tables(self, tables: Budget, account: LedgerAccount) -> Budget | None:
+    def price_of_tables(self, tables: Budget, account: LedgerAccount = "concentrated") -> Budget | None:
         """What a ledger is charged for tables in one account with the search; None where that is their own cost.
 
         With what the search cost it adds up to the whole. A Gaussian account adds the mu of the tables as it is.
         """
         one = self.described
-        return None if one is None or tables.kind != "gdp" or account == "gaussian" else one.whole - one.budget
+        if one is None or account == "gaussian" or tables.kind != "gdp" or not tables <= one.tables:
+            return None
+        return one.whole - one.budget
 
     @property
     def is_identified(self) -> bool:
@@ -349,9 +349,9 @@ def _described(stated: Any, terms: Terms) -> FoundColumns:
         columns = [_read_column(one, noise) for one in stated["columns"]]
         labelled = sum(has_labels(dict(one.shapes), noise.shapes_sigma) for one in columns)
         noise = evolve(noise, labelled=labelled)
-        covered = (budget.kind, whole.kind, tables.kind) == ("approx", "approx", "gdp") and (
-            noise.delta(budget.epsilon) <= budget.delta and noise.delta(whole.epsilon, tables.mu_squared) <= whole.delta
-        )
+        covered = (budget.kind, whole.kind, tables.kind) == ("approx", "approx", "gdp") and budget <= whole
+        covered = covered and noise.delta(budget.epsilon) <= budget.delta
+        covered = covered and noise.delta(whole.epsilon, tables.mu_squared) <= whole.delta
     except BudgetError as error:
         raise ModelFileError(f"columns of any type were found by no noise that has a cost: {error}") from None
     if not covered:

@@ -17,7 +17,7 @@ from dpgm_core.privacy.contrasts import spread
 from dpgm_core.privacy.measurement import Measurement
 from dpgm_core.privacy.mechanism import Calibration, DerivedNoise, Noise
 from dpgm_core.privacy.terms import Terms
-from dpgm_core.releases.release import NoisyTables, check_alike
+from dpgm_core.releases.release import NoisyTables, check_alike, costs_apart
 from dpgm_core.releases.views import equalize_totals, plausible
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
@@ -91,7 +91,7 @@ def pool(releases: Sequence[NoisyTables], conversion_delta: Fraction | None = No
         terms=evolve(terms, contributions=None),
         total=total,
         total_variance=variance,
-        cost=compose_budgets([one.cost for one in published], conversion_delta),
+        cost=compose_budgets(costs_apart(published, [one.cost for one in published]), conversion_delta),
         private=all(one.private for one in published),
         unsafe="; ".join(dict.fromkeys(one.unsafe for one in published if one.unsafe)) or None,
         pooled=published,

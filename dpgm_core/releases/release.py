@@ -43,6 +43,7 @@ __all__ = [
     "check_domain",
     "condition_of",
     "conditions_of",
+    "costs_apart",
     "discoveries",
     "guarantee_of",
     "member_names",
@@ -516,14 +517,29 @@ def total_cost(
 
     cost: of the releases without those labels, where it is known. Raises BudgetError as `compose_budgets` does.
     """
-    rest, before = list(releases), list[Budget]()
-    for discovery in discoveries(releases):
-        together = discovery.with_tables([one.cost for one in releases if one.discovery == discovery])
-        before.append(discovery.cost if together is None else together)
+    searches = discoveries(releases)
+    own = [one.cost for one in releases]
+    if len(searches) == 1 and all(one.discovery is not None for one in releases):
+        together = searches[0].with_tables(own)
         if together is not None:
-            rest = [one for one in rest if one.discovery != discovery]
-    costs = [one.cost for one in rest] if cost is None or len(rest) < len(releases) else [cost]
-    return compose_budgets([*before, *costs], conversion_delta)
+            return together
+    costs = costs_apart(releases, own) if cost is None else [cost]
+    return compose_budgets([*(one.cost for one in searches), *costs], conversion_delta)
+
+
+def costs_apart(releases: Sequence[NoisyTables], costs: Sequence[Budget]) -> list[Budget]:
+    """The costs of releases, with the price of an account with a search in the place of those that are in it.
+
+    The first of these has it. All are as they were where all are in one account.
+    """
+    apart = list(costs)
+    for search in discoveries(releases):
+        numbers = [n for n, one in enumerate(releases) if one.discovery == search and costs[n].kind == "gdp"]
+        price = search.price_of_tables(Budget.sum(costs[n] for n in numbers)) if numbers else None
+        if price is not None and len(numbers) < len(releases):
+            for n in numbers:
+                apart[n] = price if n == numbers[0] else Budget.zero("approx")
+    return apart
 
 
 def _origin(releases: Sequence[NoisyTables]) -> Origin:

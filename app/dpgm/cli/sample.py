@@ -27,7 +27,7 @@ from dpgm.cli.common import (
     stamp,
 )
 from dpgm.cli.query import DEFAULT_REPLICATES, with_replicates
-from dpgm.cli.records import PLAIN, check_output, is_csv, write_records, written
+from dpgm.cli.records import PLAIN, Written, check_output, is_csv, write_records, written
 from dpgm_core.components.builtins import INFERENCE
 from dpgm_core.errors import OptionError, PluginError, did_you_mean
 
@@ -183,7 +183,8 @@ def sample(  # noqa: PLR0913 - each option is a parameter
         for number, (one, file) in enumerate(zip(drawn, files, strict=True)):
             tables = one.sample_batches(count, method=method, given=fixed, form=form, randomness=randomness)
             rows = counted_rows(tables, progress, "sampling", number * count, len(files) * count)
-            rows = rows if more is None else more.appended(rows, seed)
+            of_file = None if seed is None else f"{seed} {number}"
+            rows = rows if more is None else more.appended(rows, of_file, dialect)
             write_records(rows, file, quoted=quotes, how=dialect)
     if as_json:
         facts = stamp_of(model.releases, model.guarantee())
@@ -256,8 +257,8 @@ class MadeUp:
         if isinstance(value, bool) or not isinstance(value, _KINDS):
             raise OptionError(f"--made-up {column}={generator}: that makes no text, whole number or date")
 
-    def appended(self, tables: Iterable[pa.Table], seed: int | None) -> Iterator[pa.Table]:
-        """Yield the tables with the columns at their end, named in their stamp as made up."""
+    def appended(self, tables: Iterable[pa.Table], seed: str | None, how: Written) -> Iterator[pa.Table]:
+        """Yield the tables with the columns at their end, named in their stamp as made up. how: refuses values."""
         import pyarrow as pa
 
         fakes = {column: _faker(locale) for column, (_, locale) in self.generators.items()}
@@ -270,6 +271,7 @@ class MadeUp:
             for column, fake in fakes.items():
                 make = getattr(fake, self.generators[column][0])
                 values = [str(make()).replace("\n", ", ") for _ in range(table.num_rows)]
+                how.check(values)
                 table = table.append_column(column, pa.array(values, pa.string()))
             yield table.replace_schema_metadata({"dpgm": json.dumps(stamp)})
 

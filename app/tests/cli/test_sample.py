@@ -144,6 +144,15 @@ def test_columns_are_made_up_by_public_generators(typed, dpgm_command):
     assert plain.columns == table.drop_columns(["name", "town"]).columns
 
 
+def test_each_dataset_has_made_up_values_of_its_own(model, dpgm_command):
+    """Of one seed."""
+    pytest.importorskip("faker")
+    path = model.with_name("d.csv")
+    dpgm_command("sample", model, "-n", 5, "-o", path, "--datasets", 2, "--seed", 1, "--made-up", "name=name")
+    lines = [path.with_name(f"d-{number}.csv").read_text().splitlines()[1:] for number in (1, 2)]
+    assert not {line.split(",")[-1] for line in lines[0]} & {line.split(",")[-1] for line in lines[1]}
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -154,11 +163,13 @@ def test_columns_are_made_up_by_public_generators(typed, dpgm_command):
         (["a=seed_instance"], "Faker makes no 'seed_instance'"),
         (["a=name:nowhere"], "Faker knows no locale 'nowhere'"),
         (["a=binary"], "makes no text, whole number or date"),
+        (["a=name:zh_CN"], "cannot be written in latin-1"),
     ],
 )
 def test_what_cannot_be_made_up_is_refused(typed, refused, words, message):
     """Before anything is written."""
     pytest.importorskip("faker")
     options = [part for word in words for part in ("--made-up", word)]
-    assert message in refused("sample", typed, "-n", 5, "-o", typed.with_name("x.csv"), *options)
+    named = ("-n", 5, "-o", typed.with_name("x.csv"), "--dialect", "encoding=latin-1")
+    assert message in refused("sample", typed, *named, *options)
     assert not typed.with_name("x.csv").exists()
