@@ -397,6 +397,7 @@ def _potentials(refit: object, model: Model, learner: Learner, inference: Infere
     if np.isnan(refit.values).any() or (refit.values == np.inf).any():
         raise InferenceError(f"a refit by {type(learner).__name__} has log-potentials that are NaN or +inf")
     if isinstance(learner, Refitter) and "tuning" in model.provenance:  # of others `run_learner` has done it
-        learned = Model(model.structure, refit, releases=model.releases, latent=model.latent)
+        delta, latent = model.conversion_delta, model.latent
+        learned = Model(model.structure, refit, releases=model.releases, conversion_delta=delta, latent=latent)
         return raked(learned, [drawn], inference).values
     return refit.values

@@ -161,7 +161,7 @@ def raked(model: Model, releases: Sequence[NoisyTables], inference: Inference) -
     if not any(ranged(one) for one in releases):
         return potentials
     try:
-        view = pool(releases)
+        view = pool(releases, model.conversion_delta)
     except DpgmError:  # such as subsampled rounds: it is paid for, and the model stays as it was learned
         return potentials
     measured = view.structure.domain
@@ -169,7 +169,9 @@ def raked(model: Model, releases: Sequence[NoisyTables], inference: Inference) -
         holders = [number for number, group in enumerate(structure.groups) if len(group) == 1 and name in group[0]]
         if not holders or name not in measured or structure.domain[name] != measured[name]:
             continue
-        now = Model(structure, potentials, releases=model.releases, latent=model.latent).using(inference)
+        delta, latent = model.conversion_delta, model.latent
+        now = Model(structure, potentials, releases=model.releases, conversion_delta=delta, latent=latent)
+        now = now.using(inference)
         before = np.maximum(np.asarray(now.coarse.marginal(name), dtype=np.float64), np.finfo(np.float64).tiny)
         after = likely_shares(*margin_estimate(view, name), view.total, before)
         group = structure.groups[holders[0]][0]
