@@ -235,7 +235,7 @@ def _selection(method: Method, table: Coded, budget: Budget, seed: int) -> dict[
     first = next((one for one in done.releases if one.session is not None), done.releases[0])
     steps = [step for one in done.releases if one.session is not None for step in one.steps]
     return found | {
-        "choices": sum(isinstance(step, Choice) for step in steps),
+        "choices": sum(len(step.cliques) for step in steps if isinstance(step, Choice)),
         "measured": sum(isinstance(step, NoisyTables) for step in steps),
         "tables": len(first.structure.cliques),
         "cells": done.model.structure.cells,

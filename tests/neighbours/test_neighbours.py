@@ -214,9 +214,9 @@ def warning_of_scores(counts: Any, scores: Any) -> Any:
     return DISTANCES(counts, scores)
 
 
-def drawing_by_scores(scores: Any, h: Any, picks: int, randomness: Any) -> Any:
+def drawing_by_scores(scores: Any, h: Any, picks: int, randomness: Any, ends: Any = None) -> Any:
     randomness.words(int(np.abs(scores).sum()) % 97)
-    return CHOSEN(scores, h, picks, randomness)
+    return CHOSEN(scores, h, picks, randomness, ends)
 
 
 def refusing_orphans(self: Any) -> None:
