@@ -274,7 +274,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
         terms, source = self._terms.with_one_draw(), repeated(self._source, 1)
         check_rows(source, "rounds of subsamples")
         assert not isinstance(source, ReducingSource)
-        self._check_rounds(clip)
+        self.check_rounds(clip)
         cost = self._funds.resolve(budget)
         measured = self._measured(cliques)
         sensitivity = terms.sensitivity(measured, clip)
@@ -332,7 +332,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
                 f"a seeded simulation cannot use {type(mechanism).__name__}: {own}; use another mechanism"
             )
 
-    def _check_rounds(self, clip: ClippedScore | None) -> None:
+    def check_rounds(self, clip: ClippedScore | None = None) -> None:
         """Refuse rounds that this curator's terms and split do not go with."""
         if self._terms.contributions is not None:
             raise BudgetError(

@@ -37,7 +37,7 @@ from dpgm_core.privacy.budget import Budget, Split, may_be_contrasts
 from dpgm_core.privacy.labels import OpenPlan, plan_labels, with_placeholders
 from dpgm_core.privacy.ledger import Ledger, charged_budget
 from dpgm_core.privacy.measurement import check_determined, check_range_names, check_structure, measure
-from dpgm_core.privacy.mechanism import Mechanism
+from dpgm_core.privacy.mechanism import DELTAS_TOGETHER, Mechanism
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.labels import Discovery
@@ -251,7 +251,8 @@ class Run:
             chosen = evolve(chosen, learner_memory=needed.memory, learner_seconds=needed.cpu_seconds)
             notes += planning.memory_notes(needed.memory)
         notes += planning.wide_notes(workload.domain, workload.attributes)
-        notes += planning.range_forecasts(workload.domain, self.split.ranges, gaussian=self.budget.kind != "pure")
+        gaussian = noises[0].event.kind in DELTAS_TOGETHER if noises else self.budget.kind != "pure"
+        notes += planning.range_forecasts(workload.domain, self.split.ranges, gaussian=gaussian)
         notes += describe_passes(self.source, workload, self.terms)
         return evolve(chosen, notes=notes)
 
@@ -307,6 +308,7 @@ class Run:
             check_range_names(self.split.ranges, workload.domain, self.terms, None)
             return selector, workload, selector_run.share_only(self.split)
         learner = self._learner()
+        check_range_names(self.split.ranges, self.target.domain, self.terms, self.target)
         noises = session_noises(self._session_mechanism(), session_budget(self.budget))
         share = check_named(self.target, self.budget, self.split, learner, self.inference, self.terms, noises)
         named = NamedCliques(structure=self.target, checked=bool(share))
@@ -459,6 +461,7 @@ class Run:
         check_range_names(split.ranges, structure.domain, self.terms, measured or structure)
         measure(mechanism, measured or structure, self.terms, curator.budget, split.tables, split.ranges)
         if learner is not None and "rounds" in self._rehearse(structure, curator.budget).requests():
+            curator.check_rounds()
             check_rows(source, "rounds of subsamples")
         check_source(source, structure, self.terms)
 

@@ -705,9 +705,10 @@ def holdout_share(share: Amount) -> Fraction:
 
 def range_names(names: object) -> tuple[str, ...]:
     """Return the attributes whose ranges are measured, each once. Raises OptionError for what is no list of names."""
-    if isinstance(names, str) or not isinstance(names, Iterable) or not all(isinstance(one, str) for one in names):
+    exact = (None,) if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
+    if not all(isinstance(one, str) for one in exact):
         raise OptionError(f"ranges must be a list of attributes, such as ['age']; got {names!r:.80}")
-    return tuple(dict.fromkeys(names))
+    return tuple(dict.fromkeys(exact))
 
 
 #: even: one noise for all tables. optimal: see `optimal_split`. contrasts: one noise for sums of products of binary
@@ -776,9 +777,8 @@ class Split:
             return cls(tables=split)
         for key in split:
             if key not in ("tables", "holdout", "ranges", "check"):  # the last is an earlier spelling of holdout
-                raise OptionError(
-                    f"a split has tables and holdout, but no {key!r}{did_you_mean(str(key), ['tables', 'holdout'])}"
-                )
+                known = did_you_mean(str(key), ["tables", "holdout", "ranges"])
+                raise OptionError(f"a split has tables, holdout and ranges, but no {key!r}{known}")
         if "check" in split and "holdout" in split:
             raise OptionError("a split has both holdout and check, which mean the same; keep holdout")
         holdout = split.get("holdout", split.get("check", 0))

@@ -431,12 +431,13 @@ def range_strategies(
     ranges: Collection[str],
 ) -> tuple[RangeStrategy | None, ...]:
     """Return the windows of each table of one attribute whose ranges are wanted; () where all are measured by cells."""
-    if not any(((name,),) in structure.groups for name in ranges):
+    budgets = [*budget.values()] if isinstance(budget, Mapping) else [budget]
+    if not budgets or not any(((name,),) in structure.groups for name in ranges):
         return ()
     check_ranges(terms)
-    one = next(iter(budget.values())) if isinstance(budget, Mapping) else budget
+    check_budget(budgets[0])
     unit = Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
-    gaussian = event_of(mechanism.noise(unit, one)).kind in DELTAS_TOGETHER
+    gaussian = event_of(mechanism.noise(unit, budgets[0])).kind in DELTAS_TOGETHER
     strategies = tuple(
         plan_ranges(structure.domain[group[0][0]].size, gaussian=gaussian)
         if len(group) == len(group[0]) == 1 and group[0][0] in ranges

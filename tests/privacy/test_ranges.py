@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, StructureError, Tables, Terms, make
-from dpgm_core.errors import BudgetError
+from dpgm_core.errors import BudgetError, OptionError
+from dpgm_core.privacy.budget import Split
 from dpgm_core.privacy.measurement import check_range_names, measure, sensitivity_of
 from dpgm_core.privacy.ranges import MAX_SIZE, RangeNoise, RangeStrategy, plan_ranges
 from dpgm_core.privacy.sensitivity import Contributions
@@ -273,3 +274,21 @@ def test_what_cannot_be_measured_by_windows_is_refused():
     weighted = Terms(neighbours=ADD, person="id", rows_per_person=3, contributions=Contributions(per="clique"))
     with pytest.raises(BudgetError, match="each row counts as 1"):
         measure(make("mechanism", "laplace"), STRUCTURE, weighted, Budget.pure(1), ranges=["age"])
+
+
+def test_a_split_reads_names_once_whatever_holds_them():
+    """A generator of names is no empty list; a key that is nearly `ranges` is told so."""
+    assert Split.of({"ranges": (name for name in ["age", "sex", "age"])}).ranges == ("age", "sex")
+    for wrong in ("age", 7, None, [7], b"age"):
+        with pytest.raises(OptionError, match="ranges must be a list of attributes"):
+            Split.of({"ranges": wrong})
+    with pytest.raises(OptionError, match="did you mean 'ranges'"):
+        Split.of({"range": ["age"]})
+
+
+@pytest.mark.parametrize(("budget", "words"), [({}, "has no budget"), ("rho", "must be a Budget"), (7, "must be a")])
+def test_what_is_no_budget_is_refused_as_without_ranges(budget, words):
+    """In one sentence, before any noise is calibrated."""
+    for ranges in ([], ["age"]):
+        with pytest.raises(BudgetError, match=words):
+            measure(make("mechanism", "gaussian"), STRUCTURE, Terms(neighbours=ADD), budget, ranges=ranges)

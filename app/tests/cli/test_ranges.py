@@ -44,6 +44,8 @@ def test_a_plan_says_how_noisy_ranges_will_be(ages, dpgm_command, refused):
     assert "the noise of a range is 0.61 times that of cells, on average, and of one value 1.32 times" in err
     pure = ("--set", "budget={epsilon=1}", "--set", "mechanism='laplace'", "--set", "structure={ selector = 'mst' }")
     assert "the noise of a range is 1.00 times" in dpgm_command("plan", ages, *pure)[2]
+    laplace = ("--set", "mechanism='laplace'", "--set", "structure={ selector = 'mst' }")
+    assert "the noise of a range is 1.00 times" in dpgm_command("plan", ages, *laplace)[2]
     wrong = {
         "structure.cliques=[['age','sex']]": "no clique is ['age'] alone",
         "ranges=['agee']": "did you mean 'age'?",
@@ -67,3 +69,27 @@ def test_a_fit_measures_them_and_says_so(ages, ran, structure):
     assert "weighted sums over windows of values" in (folder / "page.html").read_text()
     out, _ = ran("query", folder / "again.dpgm", "age", "--statistic", "median")
     assert 12 < float(out.split("median")[1].split()[0]) < 18
+
+
+@pytest.mark.parametrize(
+    ("found", "more", "words"),
+    [
+        (
+            "domain.attributes.age={ min = 0, max = 29, bins = { private = 8 } }",
+            ("structure.cliques=[['age','sex']]",),
+            "no clique is ['age'] alone",
+        ),
+        (
+            "domain.attributes.sex={ labels = { private = true, keep = 3 } }",
+            ("learner='psgd'", "budget={ epsilon = 3, delta = '1e-5' }"),
+            "rounds give every table the same noise",
+        ),
+    ],
+    ids=["bins", "labels"],
+)
+def test_what_is_refused_is_refused_before_bins_or_labels_are_paid_for(ages, dpgm_command, found, more, words):
+    """A column without a table of its own, and a learner of rounds: nothing is found, nothing is written."""
+    settings = [part for one in (found, *more) for part in ("--set", one)]
+    code, out, err = dpgm_command("fit", ages, *settings)
+    assert (code, out) == (2, "") and words in err and "paid for" not in err
+    assert not (ages.parent / "out").exists()
