@@ -305,7 +305,8 @@ class Run:
             if isinstance(selector, SwitchingSelector) and not self.may_switch:
                 selector = selector.without_switch()
             workload = workload_of(self.workload)
-            check_range_names(self.split.ranges, workload.domain, self.terms, None)
+            alone = Structure(workload.domain, [(name,) for name in workload.attributes])
+            check_range_names(self.split.ranges, workload.domain, self.terms, alone)
             return selector, workload, selector_run.share_only(self.split)
         learner = self._learner()
         check_range_names(self.split.ranges, self.target.domain, self.terms, self.target)

@@ -167,6 +167,12 @@ def test_what_goes_not_with_ranges_is_refused_before_a_charge(tmp_path):
                 CODES, pairs, Budget.zcdp(1), "gaussian", ledger=book, split={"ranges": ["age"]},
                 terms=Terms(neighbours="add-remove", unit="row"),
             )  # fmt: skip
+    lacking = Workload.of(DOMAIN, [["sex"]])
+    with pytest.raises(dpgm.StructureError, match="no clique is \\['age'\\] alone"):
+        dpgm.fit(
+            CODES, "mst", Budget.zcdp(1), workload=lacking, ledger=book, split={"ranges": ["age"]},
+            terms=Terms(neighbours="add-remove", unit="row"),
+        )  # fmt: skip
     assert not book.history()
     opened = curator(BUDGETS["rho"])
     with pytest.raises(dpgm.BudgetError, match="ranges out"):
