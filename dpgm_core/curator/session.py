@@ -171,7 +171,7 @@ class LiveSession(Turns[HeldRecords], Measurer):
         with self.turn():
             scores = self._scored(scores, budget, choice=True)
             candidates, groups = scores.candidates, scores.choices
-            connected = None if forest is None else tuple(map(tuple, forest))
+            connected = None if forest is None else _cliques_of(forest)
             ends = None if connected is None else self._forest_ends(scores, connected)
             most = min(map(len, groups)) if ends is None else count_forest(ends)
             whole("the number of picks", picks, least=1, most=most)
@@ -540,3 +540,12 @@ def _with_total(budgets: Mapping[Clique, Budget], structure: Structure) -> dict[
         return dict(budgets)
     share = Fraction(len(budgets), len(budgets) + 1)
     return {(): Budget.sum(budgets.values()) * (1 - share), **{clique: one * share for clique, one in budgets.items()}}
+
+
+def _cliques_of(forest: Iterable[Clique]) -> tuple[Clique, ...]:
+    try:
+        return tuple(map(tuple, forest))
+    except TypeError:
+        raise StructureError(
+            "forest is a list of cliques that are connected before, such as [('a', 'b')] or []"
+        ) from None

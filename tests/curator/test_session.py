@@ -380,6 +380,8 @@ BAD = {
     "too many picks": lambda s, b: s.select(flat(groups=((0, 1), (2,))), b, 2),
     "hardly anything": lambda s, b: s.select(flat(), Budget.zcdp("1e-15")),
     "more edges than a forest has": lambda s, b: s.select(flat(), b, 3, forest=[("a", "d")]),
+    "a number as a forest": lambda s, b: s.select(flat(), b, forest=5),
+    "numbers as a forest": lambda s, b: s.select(flat(), b, forest=[5]),
     "a forest in groups": lambda s, b: s.select(flat(groups=((0, 1),)), b, forest=[]),
     "a forest of one attribute": lambda s, b: s.select(flat(Structure(DOMAIN, [("a",)])), b, forest=[]),
     "a pair inside a tree": lambda s, b: s.select(flat(), b, forest=[("a", "b")]),

@@ -191,7 +191,8 @@ def sample(  # noqa: PLR0913 - each option is a parameter
         named = {"file": str(output)} if datasets is None else {"files": [str(file) for file in files]}
         taken = {"unmeasured": list(model.unmeasured), "unmeasured_as": unmeasured}
         how = {"inference": inference, "approximate": not model.engine.exact, "caveats": list(model.caveats)}
-        print_json({"records": count, "method": method, "given": fixed, **how, **named, **taken, **facts})
+        made = {} if more is None else {"made_up": list(more.generators)}
+        print_json({"records": count, "method": method, "given": fixed, **how, **named, **made, **taken, **facts})
         return
     stamp(model_file, caveats_of(model.releases))
     print_left_out(model.left_out)

@@ -135,6 +135,8 @@ def test_columns_are_made_up_by_public_generators(typed, dpgm_command):
         assert code == 0 and "dpgm: made up, told by no record: name, town" in err
         made[name] = typed.with_name(name).read_bytes()
     assert made["a.csv"] == made["b.csv"]
+    told = dpgm_command("sample", typed, "-n", 5, "-o", typed.with_name("c.csv"), *words, "--json")[1]
+    assert json.loads(told)["made_up"] == ["name", "town"]
     table = pyarrow.parquet.read_table(typed.with_name("a.parquet"))
     assert table.column_names == ["age", "seen", "sex", "name", "town"] and len(set(table["name"].to_pylist())) > 50
     stamp = json.loads(typed.with_name("a.csv.dpgm.json").read_text())
