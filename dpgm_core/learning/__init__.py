@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dpgm_core.learning.bootstrap import Simulator
     from dpgm_core.learning.contract import ContrastLearner, MeasuresOtherTables, Refits, ResourceEstimator, Resources
     from dpgm_core.learning.likelihood import Likelihood, consistent, expected_absolute, expected_distance, together
-    from dpgm_core.learning.model_size import Limits, ModelSize
+    from dpgm_core.learning.model_size import Limits, ModelSize, fit_bytes, fit_seconds
     from dpgm_core.learning.named_cliques import deviation, share_of
     from dpgm_core.learning.selector import SwitchingSelector, VotingSelector, WideningSelector
     from dpgm_core.learning.tuning import Rehearsal
@@ -31,7 +31,7 @@ _LAZY = {
     "bootstrap": ["Simulator"],
     "contract": ["ContrastLearner", "MeasuresOtherTables", "Refits", "ResourceEstimator", "Resources"],
     "likelihood": ["Likelihood", "consistent", "expected_absolute", "expected_distance", "together"],
-    "model_size": ["Limits", "ModelSize"],
+    "model_size": ["Limits", "ModelSize", "fit_bytes", "fit_seconds"],
     "named_cliques": ["deviation", "share_of"],
     "selector": ["SwitchingSelector", "VotingSelector", "WideningSelector"],
     "tuning": ["Rehearsal"],
@@ -77,6 +77,8 @@ __all__ = [
     "deviation",
     "expected_absolute",
     "expected_distance",
+    "fit_bytes",
+    "fit_seconds",
     "likely_distance",
     "load_discovery",
     "share_of",

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import frozen
 
+from dpgm_core.components.options import option, positive, whole
 from dpgm_core.domain.domain import Domain
 from dpgm_core.structure.graphs import Clique
 
-__all__ = ["Limits", "ModelSize", "limits_of"]
+__all__ = ["Limits", "ModelSize", "fit_bytes", "fit_seconds", "limits_of"]
 
 #: Attributes up to which every candidate has an elimination of its own; one takes milliseconds for a hundred.
 _MAX_EXACT_ATTRIBUTES = 24
@@ -52,6 +53,17 @@ class Limits:
     def allow(self, work: int, cells: int) -> bool:
         """Return the same of a sum over clusters: of cells times squared attributes (`work`), and of cells."""
         return _FIT_SECONDS * work <= self.seconds and _BYTES * cells <= self.memory
+
+
+def fit_seconds(default: float, text: str) -> float:
+    """Return the option `max_fit_seconds` of a selector; text: what it leaves out."""
+    return option(default, help=text, unit="CPU seconds", validator=positive, replaces=("max_model_cells",))
+
+
+def fit_bytes(default: int) -> int:
+    """Return the option `max_fit_bytes` of a selector, which stands after `max_fit_seconds`."""
+    text = "the same for the memory of their tables"
+    return option(default, help=text, unit="bytes", validator=whole, replaces=("max_clique_cells",))
 
 
 def limits_of(named: Mapping[str, float]) -> Limits | None:

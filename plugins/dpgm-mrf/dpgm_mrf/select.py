@@ -36,11 +36,10 @@ from dpgm_core import (
     TooLarge,
     Workload,
     option,
-    positive,
     share,
     whole,
 )
-from dpgm_core.learning import deviation, share_of
+from dpgm_core.learning import deviation, fit_bytes, fit_seconds, share_of
 from dpgm_mrf.common import inside, limits_of
 from dpgm_mrf.pair_selection import (
     ChosenPairs,
@@ -108,21 +107,12 @@ class MrfSelect:
         help="contrasts: of binary attributes one sum of products a pair, half the noise of four cells, which learner "
         "'eb-map' takes; tables: cells; auto: contrasts where all attributes are binary",
     )
-    max_fit_seconds: float = option(
+    max_fit_seconds: float = fit_seconds(
         1.0,
-        help="with an exact engine, pairs picked late with which a fit's inferences are predicted to take longer are "
+        "with an exact engine, pairs picked late with which a fit's inferences are predicted to take longer are "
         "left out",
-        unit="CPU seconds",
-        validator=positive,
-        replaces=("max_model_cells",),
     )
-    max_fit_bytes: int = option(
-        2**22,
-        help="the same for the memory of their tables",
-        unit="bytes",
-        validator=whole,
-        replaces=("max_clique_cells",),
-    )
+    max_fit_bytes: int = fit_bytes(2**22)
 
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
         """See `Selector.plan`."""

@@ -32,9 +32,18 @@ from dpgm_core import (
     Workload,
     option,
     positive,
-    whole,
 )
-from dpgm_core.learning import EdgeVotes, ThresholdVotes, Verdict, Voter, deviation, likely_distance, share_of
+from dpgm_core.learning import (
+    EdgeVotes,
+    ThresholdVotes,
+    Verdict,
+    Voter,
+    deviation,
+    fit_bytes,
+    fit_seconds,
+    likely_distance,
+    share_of,
+)
 from dpgm_mrf.common import inside, limits_of, pairs_of
 from dpgm_mrf.pair_selection import ChosenPairs
 
@@ -100,20 +109,11 @@ class MrfStable:
     share: float = option(
         0.5, help="of epsilon and of delta, for the votes; the rest measures the edges", validator=inside
     )
-    max_fit_seconds: float = option(
+    max_fit_seconds: float = fit_seconds(
         1.0,
-        help="edges with which a fit's exact inferences are predicted to take longer are left out",
-        unit="CPU seconds",
-        validator=positive,
-        replaces=("max_model_cells",),
+        "edges with which a fit's exact inferences are predicted to take longer are left out",
     )
-    max_fit_bytes: int = option(
-        2**22,
-        help="the same for the memory of their tables",
-        unit="bytes",
-        validator=whole,
-        replaces=("max_clique_cells",),
-    )
+    max_fit_bytes: int = fit_bytes(2**22)
 
     def __attrs_post_init__(self) -> None:
         if self.method == "threshold" and self.tau is None:

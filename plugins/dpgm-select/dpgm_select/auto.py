@@ -19,9 +19,9 @@ from dpgm_core import (
     Workload,
     flag,
     option,
-    positive,
     whole,
 )
+from dpgm_core.learning import fit_bytes, fit_seconds
 from dpgm_select.aim import Aim
 from dpgm_select.common import Options, single_candidates
 from dpgm_select.grow import Grow
@@ -42,20 +42,11 @@ class Auto(Options):
     "auto: 'aim', as a pure budget allows no noisy scores, and there are 3 attributes and 7 candidates"
     """
 
-    max_fit_seconds: float = option(
+    max_fit_seconds: float = fit_seconds(
         2.0,
-        help="tables with which a fit's exact inferences are predicted to take longer are left out",
-        unit="CPU seconds",
-        validator=positive,
-        replaces=("max_model_cells",),
+        "tables with which a fit's exact inferences are predicted to take longer are left out",
     )
-    max_fit_bytes: int = option(
-        2**23,
-        help="the same for the memory of their tables",
-        unit="bytes",
-        validator=whole,
-        replaces=("max_clique_cells",),
-    )
+    max_fit_bytes: int = fit_bytes(2**23)
     classes: bool = option(
         True,
         help="of `grow`: where most attributes depend on most others, measure all pairs and fit latent classes, if the "

@@ -24,10 +24,8 @@ from dpgm_core import (
     Workload,
     flag,
     option,
-    positive,
-    whole,
 )
-from dpgm_core.learning import Limits, ModelSize, share_of
+from dpgm_core.learning import Limits, ModelSize, fit_bytes, fit_seconds, share_of
 from dpgm_core.privacy import temperature
 from dpgm_select.merging import find_merges, measured_before, merge_session_codes
 from dpgm_select.spending import epsilon_of, noise_of
@@ -57,20 +55,11 @@ class Options:
     merge: bool = option(
         True, help="first merge codes whose noisy counts are below 2 standard deviations", validator=flag
     )
-    max_fit_seconds: float = option(
+    max_fit_seconds: float = fit_seconds(
         1.0,
-        help="tables with which a fit's exact inferences are predicted to take longer are left out",
-        unit="CPU seconds",
-        validator=positive,
-        replaces=("max_model_cells",),
+        "tables with which a fit's exact inferences are predicted to take longer are left out",
     )
-    max_fit_bytes: int = option(
-        2**22,
-        help="the same for the memory of their tables",
-        unit="bytes",
-        validator=whole,
-        replaces=("max_clique_cells",),
-    )
+    max_fit_bytes: int = fit_bytes(2**22)
 
     def limits(self, share: float = 1.0, *, least: ModelSize | None = None) -> Limits:
         """The limits at this share of the budget used. least: a model that is within them whatever they are."""

@@ -52,10 +52,8 @@ from dpgm_core import (
     flag,
     make,
     option,
-    positive,
-    whole,
 )
-from dpgm_core.learning import Limits, ModelSize, share_of
+from dpgm_core.learning import Limits, ModelSize, fit_bytes, fit_seconds, share_of
 from dpgm_select.common import (
     Growth,
     Options,
@@ -147,20 +145,11 @@ class Grow(Options):
     False
     """
 
-    max_fit_seconds: float = option(
+    max_fit_seconds: float = fit_seconds(
         2.0,
-        help="tables with which a fit's exact inferences are predicted to take longer are left out",
-        unit="CPU seconds",
-        validator=positive,
-        replaces=("max_model_cells",),
+        "tables with which a fit's exact inferences are predicted to take longer are left out",
     )
-    max_fit_bytes: int = option(
-        2**23,
-        help="the same for the memory of their tables",
-        unit="bytes",
-        validator=whole,
-        replaces=("max_clique_cells",),
-    )
+    max_fit_bytes: int = fit_bytes(2**23)
     classes: bool = option(
         True,
         help="where most attributes depend on most others, measure all pairs and fit latent classes, if the run names "
