@@ -22,7 +22,7 @@ from dpgm_core.inference.constraints import engine_name
 from dpgm_core.inference.contract import Engine, Inference, Querier, Sampler
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import Learner, Refits, Refitter
-from dpgm_core.learning.learner_run import raked, run_learner
+from dpgm_core.learning.learner_run import rake_margins, run_learner
 from dpgm_core.models.intervals import checked_replicates
 from dpgm_core.models.model import Model
 from dpgm_core.releases.release import NoisyTables
@@ -399,5 +399,5 @@ def _potentials(refit: object, model: Model, learner: Learner, inference: Infere
     if isinstance(learner, Refitter) and "tuning" in model.provenance:  # of others `run_learner` has done it
         delta, latent = model.conversion_delta, model.latent
         learned = Model(model.structure, refit, releases=model.releases, conversion_delta=delta, latent=latent)
-        return raked(learned, [drawn], inference).values
+        return rake_margins(learned, [drawn], inference).values
     return refit.values

@@ -27,7 +27,7 @@ from dpgm_core.releases.totals import contradictions, mostly_missing
 from dpgm_core.releases.views import equalize_totals, implausible
 from dpgm_core.structure.tables import Tables
 
-__all__ = ["goodness_of_fit", "raked", "run_learner", "with_goodness_of_fit"]
+__all__ = ["goodness_of_fit", "rake_margins", "run_learner", "with_goodness_of_fit"]
 
 
 @one_thread
@@ -112,7 +112,7 @@ def _with_provenance(
         provenance["pooled"] = True
     model = Model(
         learned.model.structure,
-        raked(learned.model, [one for one in releases if not one.holdout], inference),
+        rake_margins(learned.model, [one for one in releases if not one.holdout], inference),
         releases=releases,
         provenance=provenance,
         conversion_delta=curator.conversion_delta,
@@ -151,7 +151,7 @@ def _check_served(learner: Learner, curator: Curator) -> None:
 # attribute alone; what is conditional on the attribute stays as it was learned. It is post-processing.
 
 
-def raked(model: Model, releases: Sequence[NoisyTables], inference: Inference) -> Tables:
+def rake_margins(model: Model, releases: Sequence[NoisyTables], inference: Inference) -> Tables:
     """Return the log-potentials of a model with the margins of the attributes whose ranges were measured.
 
     releases: what the model was learned from. The potentials themselves where no ranges were measured, where releases

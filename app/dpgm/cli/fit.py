@@ -220,11 +220,12 @@ def learn(
 
 
 def _left_out_rules(stated: Domain, modelled: Domain) -> list[str]:
-    """Return a note on constraints that say nothing of the labels that were found."""
+    """Return a note on constraints that do not apply to the labels that were found."""
     kept = {one.name for one in modelled.constraints}
     gone = [one.name for one in stated.constraints if one.name not in kept]
     listed = ", ".join(map(repr, gone[:4])) + (", ..." if len(gone) > 4 else "")
-    return [f"of the labels that were found constraint {listed} says nothing, and is left out"] if gone else []
+    words = f"constraint {listed} does not apply to the labels that were found, and is left out"
+    return [words] if gone else []
 
 
 def _save(done: Fit, path: Path, ledger: Path | None) -> Path:

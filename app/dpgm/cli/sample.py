@@ -96,8 +96,8 @@ __all__ = ["sample"]
     "made_up",
     multiple=True,
     metavar="COLUMN=GENERATOR",
-    help="Add a column that Faker makes up, such as name=name or town=city:de_DE; repeatable. No record tells it "
-    "anything.",
+    help="Add a column that Faker makes up, such as name=name or town=city:de_DE; repeatable. It does not "
+    "depend on the records.",
 )
 @json_option
 @progress_option
@@ -206,12 +206,12 @@ def sample(  # noqa: PLR0913 - each option is a parameter
     for caveat in model.caveats:
         print_err(f"dpgm: {caveat}")
     if more is not None:
-        print_err(f"dpgm: made up, told by no record: {', '.join(more.generators)}")
+        print_err(f"dpgm: made up, independent of the records: {', '.join(more.generators)}")
     for file in files:
         print_out(f"{count} synthetic records: {file}")
 
 
-# --- Columns that are made up: names, postcodes and the like from public generators, which no record has told anything
+# --- Columns that are made up: names, postcodes and the like from public generators, independent of the records
 
 _KINDS = (str, int, datetime.date)
 _SHAPE = "COLUMN=GENERATOR, such as name=name, or of a country town=city:de_DE"

@@ -175,4 +175,4 @@ def test_a_constraint_of_labels_that_were_not_found_is_named(records, dpgm_comma
     )
     code, _, err = dpgm_command("fit", "spec.toml")
     assert code == 0, err
-    assert "of the labels that were found constraint 'rule' says nothing, and is left out" in err
+    assert "constraint 'rule' does not apply to the labels that were found, and is left out" in err
