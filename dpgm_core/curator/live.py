@@ -40,7 +40,7 @@ from dpgm_core.privacy.measurement import (
     measure,
 )
 from dpgm_core.privacy.mechanism import Mechanism, Noise, calibrate
-from dpgm_core.privacy.rounds import round_noise
+from dpgm_core.privacy.rounds import check_rounds_go_with, round_noise
 from dpgm_core.privacy.sensitivity import ClippedScore, Sensitivity
 from dpgm_core.privacy.session_account import SessionAccount, SessionSpending, check_exact, start_spending
 from dpgm_core.privacy.terms import Terms, charge_conditions
@@ -334,13 +334,7 @@ class LiveCurator(Measurer, HoldoutKeeper):
 
     def check_rounds(self, clip: ClippedScore | None = None) -> None:
         """Refuse rounds that this curator's terms and split do not go with."""
-        if self._terms.contributions is not None:
-            raise BudgetError(
-                "rounds of subsamples count each row as 1; for normalised contributions use a learner of one release, "
-                "such as naive-mle, cgm-em or eb-map"
-            )
-        if self._split != "even" or self._ranges:
-            raise BudgetError("rounds give every table the same noise; leave split = 'even', and ranges out")
+        check_rounds_go_with(self._terms, Split(tables=self._split, ranges=self._ranges))
         if clip is not None and not isinstance(clip, ClippedScore):
             raise BudgetError(f"clip must be a ClippedScore, got {type(clip).__name__}")
         if clip is not None and self._terms.total_policy == "estimated":

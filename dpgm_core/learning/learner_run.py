@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from attrs import evolve
 
+from dpgm_core._util.arrays import FloatArray
 from dpgm_core._util.blas import one_thread
 from dpgm_core._util.progress import Progress, silent
 from dpgm_core._util.randomness import Randomness, randomness_or_system
@@ -151,6 +152,10 @@ def _check_served(learner: Learner, curator: Curator) -> None:
 # attribute alone; what is conditional on the attribute stays as it was learned. It is post-processing.
 
 
+#: Passes over the attributes, each of which moves the margins of those it depends on, and the distance that ends them.
+_MAX_RAKES, _RAKED = 20, 1e-6
+
+
 def rake_margins(model: Model, releases: Sequence[NoisyTables], inference: Inference) -> Tables:
     """Return the log-potentials of a model with the margins of the attributes whose ranges were measured.
 
@@ -165,20 +170,29 @@ def rake_margins(model: Model, releases: Sequence[NoisyTables], inference: Infer
     except DpgmError:  # such as subsampled rounds: it is paid for, and the model stays as it was learned
         return potentials
     measured = view.structure.domain
+    holders: dict[str, int] = {}
     for name in ranged(view):
-        holders = [number for number, group in enumerate(structure.groups) if len(group) == 1 and name in group[0]]
-        if not holders or name not in measured or structure.domain[name] != measured[name]:
-            continue
-        delta, latent = model.conversion_delta, model.latent
-        now = Model(structure, potentials, releases=model.releases, conversion_delta=delta, latent=latent)
-        now = now.using(inference)
-        before = np.maximum(np.asarray(now.coarse.marginal(name), dtype=np.float64), np.finfo(np.float64).tiny)
-        after = likely_shares(*margin_estimate(view, name), view.total, before)
-        group = structure.groups[holders[0]][0]
-        shape = [len(after) if one == name else 1 for one in group]
-        parts = potentials.arrays()
-        parts[holders[0]] = parts[holders[0]] + np.log(after / before).reshape(shape)
-        potentials = potentials.like(np.concatenate([part.reshape(-1) for part in parts]))
+        holding = [number for number, group in enumerate(structure.groups) if len(group) == 1 and name in group[0]]
+        if holding and name in measured and structure.domain[name] == measured[name]:
+            holders[name] = holding[0]
+    targets: dict[str, FloatArray] = {}
+    for _ in range(_MAX_RAKES if len(holders) > 1 else 1):
+        moved = 0.0
+        for name, holder in holders.items():
+            delta, latent = model.conversion_delta, model.latent
+            now = Model(structure, potentials, releases=model.releases, conversion_delta=delta, latent=latent)
+            now = now.using(inference)
+            before = np.maximum(np.asarray(now.coarse.marginal(name), dtype=np.float64), np.finfo(np.float64).tiny)
+            if name not in targets:
+                targets[name] = likely_shares(*margin_estimate(view, name), view.total, before)
+            after = targets[name]
+            moved = max(moved, float(np.abs(after - before).sum()))
+            shape = [len(after) if one == name else 1 for one in structure.groups[holder][0]]
+            parts = potentials.arrays()
+            parts[holder] = parts[holder] + np.log(after / before).reshape(shape)
+            potentials = potentials.like(np.concatenate([part.reshape(-1) for part in parts]))
+        if moved <= _RAKED:
+            break
     return potentials
 
 

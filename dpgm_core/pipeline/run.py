@@ -38,6 +38,7 @@ from dpgm_core.privacy.labels import OpenPlan, plan_labels, with_placeholders
 from dpgm_core.privacy.ledger import Ledger, charged_budget
 from dpgm_core.privacy.measurement import check_determined, check_range_names, check_structure, measure
 from dpgm_core.privacy.mechanism import DELTAS_TOGETHER, Mechanism
+from dpgm_core.privacy.rounds import check_rounds_go_with
 from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
 from dpgm_core.releases.labels import Discovery
@@ -221,8 +222,10 @@ class Run:
         except TooLarge:  # of the engine, which the learner's check did not ask
             tables = price(inference=None)
         left = split.divide(self.budget)[1]
-        request = self._rehearse(structure, left).first_request()
-        otherwise = planning.FIRST_REQUEST_NOTES.get(request) if measured is None else None
+        requests = self._rehearse(structure, left).requests()
+        if "rounds" in requests:
+            check_rounds_go_with(self.terms, split)
+        otherwise = planning.FIRST_REQUEST_NOTES.get(next(iter(requests), None)) if measured is None else None
         passes = describe_passes(self.source, counted_tables(tables, measured or structure), self.terms)
         tables = evolve(tables, notes=(*tables.notes, *filter(None, [otherwise]), *passes))
         if needed is None:

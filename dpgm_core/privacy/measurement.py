@@ -492,10 +492,11 @@ def _together(
     with suppress(BudgetError):  # of a mechanism that serves no rho, hence none of several widths
         delta_of = DELTAS_TOGETHER.get(event_of(mechanism.noise(alone[0], Budget.zcdp(1))).kind)
     if delta_of is None:
+        task = "measure ranges beside other tables" if strategies else "be split over tables"
+        other = "leave ranges out" if strategies else "ask for split = 'even' (a learner's option where it splits)"
         raise BudgetError(
-            f"{budget} can be split over tables for Gaussian noise only, not for {type(mechanism).__name__}; ask for "
-            "mechanism 'gaussian', for split = 'even' (a learner's option where it splits), or for a pure or "
-            "zCDP budget"
+            f"{budget} can {task} for Gaussian noise only, not for {type(mechanism).__name__}; ask for mechanism "
+            f"'gaussian' or for a pure or zCDP budget, or {other}"
         )
     alike = parts_of(zip(shares, alone, strict=True))
     rho = largest_rho(

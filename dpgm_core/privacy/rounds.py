@@ -16,14 +16,26 @@ from dpgm_core.privacy.accounting import (
     replaced_epsilon,
     sampling_probability,
 )
-from dpgm_core.privacy.budget import Budget
+from dpgm_core.privacy.budget import Budget, Split
 from dpgm_core.privacy.mechanism import Mechanism, Noise, event_of
 from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
+from dpgm_core.privacy.terms import Terms
 
-__all__ = ["check_rounds_budget", "round_noise"]
+__all__ = ["check_rounds_budget", "check_rounds_go_with", "round_noise"]
 
 # log2 of the rhos among which noise is sought.
 _MIN_LOG2_RHO, _MAX_LOG2_RHO = -40, 40
+
+
+def check_rounds_go_with(terms: Terms, split: Split) -> None:
+    """Raise BudgetError for terms, and a split of the budget over tables, under which no rounds are taken."""
+    if terms.contributions is not None:
+        raise BudgetError(
+            "rounds of subsamples count each row as 1; for normalised contributions use a learner of one release, "
+            "such as naive-mle, cgm-em or eb-map"
+        )
+    if split.tables != "even" or split.ranges:
+        raise BudgetError("rounds give every table the same noise; leave split = 'even', and ranges out")
 
 
 def round_noise(

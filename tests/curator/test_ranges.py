@@ -14,6 +14,7 @@ from dpgm_core.curator.live import LiveCurator
 from dpgm_core.privacy.ranges import RangeNoise
 from dpgm_core.releases.views import cell_variances, coarsened, implausible, plausible
 from dpgm_core.sources import as_source
+from dpgm_testing.unusual import TruncatedLaplace
 from tests.persons import norms
 
 DOMAIN = Domain.from_sizes({"age": 20, "sex": 2})
@@ -178,3 +179,9 @@ def test_what_goes_not_with_ranges_is_refused_before_a_charge(tmp_path):
     with pytest.raises(dpgm.BudgetError, match="ranges out"):
         opened.rounds(3, sampling_rate=0.1)
     assert opened.remaining == opened.budget
+    asked = {"neighbours": "add-remove", "split": {"ranges": ["age"]}}
+    wide = Structure(Domain.from_sizes({"age": 64, "sex": 2}), [("age",), ("sex",)])
+    with pytest.raises(dpgm.BudgetError, match="ranges out"):
+        dpgm.plan(STRUCTURE, Budget.approx(1, "1e-6"), mechanism="gaussian", learner="psgd", **asked)
+    with pytest.raises(dpgm.BudgetError, match=r"measure ranges beside other tables for Gaussian.* leave ranges out$"):
+        dpgm.plan(wide, Budget.approx(1, "1e-6"), mechanism=TruncatedLaplace(), **asked)

@@ -216,3 +216,20 @@ def test_goodness_of_fit_of_a_right_model_is_a_normal_deviate():
         )  # fmt: skip
         scores.append(table_scores(release, dpgm.Tables(alone, truth))["age",])
     assert abs(np.mean(scores)) < 0.4 and 0.75 < np.std(scores) < 1.25
+
+
+def test_several_range_columns_keep_their_margins_together():
+    """Two that depend strongly are brought to their margins in turn until both hold; one pass leaves the first off."""
+    first = np.minimum(np.random.default_rng(0).gamma(3, 6, 4000).astype(int), SIZE - 1)
+    second = np.minimum(first + np.random.default_rng(1).integers(0, 3, 4000), SIZE - 1)
+    domain = Domain.from_sizes({"age": SIZE, "end": SIZE})
+    structure = Structure(domain, [("age",), ("end",), ("age", "end")])
+    release = dpgm.release(
+        np.column_stack([first, second]), structure, Budget.zcdp("0.5"), "gaussian", neighbours="add-remove",
+        randomness=SeededRandomness(1), split={"ranges": ["age", "end"]},
+    )  # fmt: skip
+    model = dpgm.learn(release, "eb-map", structure=structure).model
+    for name in ("age", "end"):
+        margin = np.asarray(model.marginal(name))
+        wanted = likely_shares(*margin_estimate(pool([release]), name), release.total, margin)
+        np.testing.assert_allclose(margin, wanted, atol=5e-5)
