@@ -167,8 +167,9 @@ class Workload:
         """
         pairs = weights.items() if isinstance(weights, Mapping) else ((clique, 1) for clique in weights)
         amounts: dict[Clique, Fraction] = {}
+        places = {name: number for number, name in enumerate(domain.names)}
         for clique, weight in pairs:
-            named = _ordered(domain, clique)
+            named = _ordered(domain, clique, places)
             if named in amounts:
                 raise StructureError(f"the workload names {' x '.join(named)} twice; name it once")
             try:
@@ -382,9 +383,10 @@ def _related_sets(related: Related, counted: Sequence[str]) -> dict[Clique, Amou
     """Return the sets of `Workload.related`, with their weights. counted: the attributes that some of them hold too."""
     pair, columns = related.pair, related.children.names
     weights: dict[Clique, Amount] = {}
+    places = {name: number for number, name in enumerate(pair.names) if name in counted or name not in _COUNTED}
 
     def add(*names: str, weight: int = 1) -> None:
-        clique = tuple(name for name in pair.names if name in names and (name in counted or name not in _COUNTED))
+        clique = tuple(sorted({name for name in names if name in places}, key=places.__getitem__))
         weights[clique] = max(weight, weights.get(clique, 0))
 
     followed = related.max_children > 2  # otherwise the position follows from the number
@@ -416,7 +418,8 @@ def _too_many(order: int) -> str:
     )
 
 
-def _ordered(domain: Domain, clique: Sequence[str]) -> Clique:
+def _ordered(domain: Domain, clique: Sequence[str], places: Mapping[str, int] | None = None) -> Clique:
+    """Return a clique in the domain's order. places: of the domain's names, for who orders many."""
     listed = isinstance(clique, Sequence) and not isinstance(clique, str)
     if not listed or not clique or not all(isinstance(name, str) for name in clique):
         raise StructureError("a clique of a workload must be a list of attribute names, such as ['a', 'b']")
@@ -424,7 +427,9 @@ def _ordered(domain: Domain, clique: Sequence[str]) -> Clique:
         domain[name]  # DomainError with a hint
     if len(set(clique)) < len(clique):
         raise StructureError(f"clique {' x '.join(clique)} of the workload names an attribute twice")
-    return tuple(name for name in domain.names if name in clique)
+    if places is None:
+        return tuple(name for name in domain.names if name in clique)
+    return tuple(sorted(clique, key=places.__getitem__))
 
 
 def _listed(targets: Iterable[str] | str) -> list[str]:
