@@ -4,6 +4,7 @@ import functools
 import gc
 import hashlib
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from importlib import metadata
@@ -16,6 +17,11 @@ from hypothesis import HealthCheck, settings
 # sets a variable is heard. BLAS reads them when numpy is loaded, which happens after this file.
 for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
     os.environ.setdefault(_threads, "1")
+
+# Dozens of tests start a Python of their own, which would compile every module again where byte code is not kept, as in
+# an environment that was installed without it.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # The machines that run the tests are noisy, so time is no criterion; `DPGM_HYPOTHESIS=explore` looks for new examples.
 settings.register_profile("repeatable", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
