@@ -234,8 +234,11 @@ def _of_numbers(
     axis = _axis(0 if whole else _LEAST)
     edge = {shape: count for shape, count in edge.items() if shape.rsplit(" ", 1)[1] in axis}
     table: dict[str, Any] = {"type": "integer" if whole else "number"}
-    edges = _edges(_around(sure, edge, axis), keep, whole)
+    places = _around(sure, edge, axis)
+    edges = _edges(places, keep, whole)
     table |= {"bins": edges, "cap": True}
+    if "zero" in places and len(places) > 1 and not (whole and places.get("2^0")):
+        table["shape"] = "uniform"  # many zeros, which are all alike, do not say that other numbers are near zero
     decimals = max(int(shape[7]) if shape.startswith("number") else 0 for shape in sure)
     if not whole and decimals < _DECIMALS and max(map(abs, edges)) * 10**decimals < EXACT_WHOLE:
         table["decimals"] = decimals

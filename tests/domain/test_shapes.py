@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dpgm_core import Attribute, Domain, DomainError
 from dpgm_core.domain.shapes import SHAPES, has_labels, shape_of, table_of
+from dpgm_core.models.within_bins import wide_bins
 
 OPEN = Attribute.from_dict("x", {"private": True})
 
@@ -130,6 +131,15 @@ def test_types_by_example():
     assert small.labels[:4] == ("up to 0", "1", "2", "3+")
     assert OPEN.with_released({"time": 900}, {}, 10.0).values.kind == "time"
     assert OPEN.with_released({"datetime 2015": 900}, {}, 10.0).values.kind == "datetime"
+
+
+def test_zeros_draw_no_other_numbers_to_them():
+    """Beside many zeros a wide bin is even: their density, as of a single value, is none. Where ones follow it is."""
+    for other in ("number.3 2^-3", "integer 2^9"):
+        column = OPEN.with_released({"integer zero": 900, other: 300}, {}, 10.0)
+        assert column.values.shape == "uniform" and wide_bins(column) == {}
+    counts = {"integer zero": 900, "integer 2^0": 300, "integer 2^1": 200, "integer 2^8": 100}
+    assert OPEN.with_released(counts, {}, 10.0).values.shape == "fitted"
 
 
 def test_labels_are_searched_where_they_are_of_use():
