@@ -56,16 +56,13 @@ class Sum(Protocol):
     @property
     def columns(self) -> tuple[str, ...]:
         """The attributes it needs, in the order in which `add` takes their codes."""
-        ...
 
     @property
     def cells(self) -> int:
         """The length of the vector."""
-        ...
 
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
         """Add what these persons contribute. lengths: rows of each person, in order; None: one each."""
-        ...
 
     def partial(self, codes: Codes, lengths: IntArray | None) -> IntArray:
         """The sum over these persons alone, (cells,); sums of several pieces add up."""
@@ -87,11 +84,9 @@ class Statistic(Sum, Protocol):
 
     def sensitivity(self, terms: Terms) -> Sensitivity:
         """How far one person moves the sum."""
-        ...
 
     def tables(self, sums: IntArray) -> Tables:
         """The tables that a finished sum stands for."""
-        ...
 
 
 class StructureSums(Statistic):

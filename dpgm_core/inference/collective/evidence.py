@@ -43,39 +43,30 @@ class Evidence(Protocol):
     @property
     def noisy(self) -> FloatArray:
         """y, records."""
-        ...
 
     def inside(self, multipliers: FloatArray) -> FloatArray:
         """The nearest multipliers where `conjugate` is finite."""
-        ...
 
     def pull(self, residual: FloatArray) -> FloatArray:
         """u = psi'(r), records^-1: where each cell pulls n."""
-        ...
 
     def step(self, start: FloatArray, residual: FloatArray, metric: FloatArray) -> FloatArray:
         """argmin_z  psi*(z) - residual . z + |z - start|^2_metric / 2, the proximal step."""
-        ...
 
     def ends(self) -> tuple[FloatArray, FloatArray]:
         """The box of u = psi'(r): no best multipliers are less or more."""
-        ...
 
     def response(self, multipliers: FloatArray) -> FloatArray:
         """psi*'(u), records: the residual at which u = psi'(r), the least in size; within the box."""
-        ...
 
     def bend(self, multipliers: FloatArray) -> FloatArray:
         """psi*''(u), records^2, to a few digits; within the box."""
-        ...
 
     def misfit(self, residual: FloatArray) -> FloatArray:
         """psi(r), nats, 0 where it is least."""
-        ...
 
     def conjugate(self, multipliers: FloatArray) -> FloatArray:
         """psi*(u), nats."""
-        ...
 
 
 @frozen(kw_only=True, eq=False)
