@@ -191,10 +191,7 @@ def choose_blocks(structure: Structure) -> Blocks:
     ((0, 1, 2, 3),)
     """
     sizes = structure.domain.sizes
-    cliques = {frozenset(clique) for clique in structure.cliques if clique}
-    covered = {frozenset(clique) for clique in structure.nested}
-    largest = cliques - covered
-    maximal = [clique for clique in structure.cliques if frozenset(clique) in largest]
+    maximal = [clique for clique in structure.maximal if clique]
     # The greedy choice depends on where it starts: try some orders, always the same ones, and keep the fewest passes.
     orders = [maximal]
     if len(maximal) <= _MAX_CLIQUES_FOR_SEARCH:
@@ -384,13 +381,10 @@ class TableCounts(BlockSums):
     def _largest(self) -> Blocks:
         columns, sizes = columns_of(self.structure), self.structure.domain.sizes
         place = {name: number for number, name in enumerate(columns)}
-        cliques = {frozenset(clique): None for clique in self.structure.cliques if clique}
-        covered = {frozenset(clique) for clique in self.structure.nested}
-        largest = [clique for clique in cliques if clique not in covered]
         return Blocks(
             columns=columns,
             sizes=tuple(sizes[name] for name in columns),
-            positions=tuple(tuple(sorted(place[name] for name in clique)) for clique in largest),
+            positions=tuple(tuple(sorted(place[name] for name in one)) for one in self.structure.maximal if one),
         )
 
     @cached_property
@@ -441,10 +435,9 @@ class Passes:
     def under(cls, structure: Structure, weighted: Contributions | None = None, most: int = MOST_CELLS) -> Passes:
         """As few as have at most so many cells each, nearly, for records that stay the same."""
         if weighted is not None:
-            groups = _deal_groups(structure.sizes, most)
-            return cls(
-                structure, tuple(WeightedCounts(_structure_of_groups(structure, own), weighted) for own in groups), True
-            )
+            groups = [[structure.groups[number] for number in own] for own in _deal_groups(structure.sizes, most)]
+            parts = [Structure(structure.domain, (), tied=own) for own in groups]
+            return cls(structure, tuple(WeightedCounts(part, weighted) for part in parts), True)
         one = fewest_sums(structure)
         if one.cells <= most:
             return cls(structure, (one,))
@@ -518,10 +511,8 @@ class Passes:
 
 def _parts(structure: Structure, most: int) -> list[Structure]:
     """The distinct cliques in parts: the largest ones in turn, each with the cliques inside it."""
-    domain, covered = structure.domain, {frozenset(clique) for clique in structure.nested}
-    cliques = {frozenset(clique): clique for clique in structure.cliques}
-    largest = [clique for key, clique in cliques.items() if key not in covered]
-    nested = [clique for key, clique in cliques.items() if key in covered]
+    domain, largest = structure.domain, structure.maximal
+    nested = {frozenset(clique): clique for clique in structure.nested}.values()
     dealt = _deal_groups(Structure(domain, largest).sizes, most)
     parts = [[largest[number] for number in own] for own in dealt]
     places_of: dict[str, set[int]] = {}
@@ -548,10 +539,3 @@ def _deal_groups(sizes: Sequence[int], most: int) -> list[list[int]]:
         parts[-1].append(number)
         left -= cells
     return parts
-
-
-def _structure_of_groups(structure: Structure, numbers: Sequence[int]) -> Structure:
-    """Some of the groups."""
-    groups = [structure.groups[number] for number in numbers]
-    plain, tied = ([group for group in groups if (len(group) > 1) is several] for several in (False, True))
-    return Structure(structure.domain, [group[0] for group in plain], tied=tied)

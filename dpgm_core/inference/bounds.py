@@ -189,8 +189,8 @@ class Growth:
             inside = frozenset(name for name in start if name in self._around or name in self.names)
             if not inside or any(name in self.placed for name in inside):
                 continue
-            if self._whole and any(self._near(name) for name in inside):
-                continue
+            if self._whole and any(not one.isdisjoint(self.placed) for name in inside for one, _ in self._around[name]):
+                continue  # an attribute shares a clique with one that is placed
             for name in sorted(inside):
                 self._place(name, inside)
             self._offer(inside)
@@ -198,10 +198,6 @@ class Growth:
                 name = heapq.heappop(self._heap)[-1]
                 if name not in self.placed:
                     self._join(name, self._hosts[name][-1])
-
-    def _near(self, name: str) -> bool:
-        """Whether an attribute shares a clique with one that is placed."""
-        return any(not scope.isdisjoint(self.placed) for scope, _ in self._around[name])
 
     def _place(self, name: str, cluster: frozenset[str]) -> None:
         self.placed[name] = cluster
@@ -311,16 +307,16 @@ class Blocks:
         """structure: one clique to a group, none of them empty. Raises TooLarge."""
         block_of = {name: number for number, names in enumerate(blocks) for name in names}
         pieces = []
-        inside: list[dict[Clique, None]] = [{} for _ in blocks]
+        inside: list[dict[frozenset[str], Clique]] = [{} for _ in blocks]
         for (clique,) in structure.groups:
             parts: dict[int, list[str]] = {}
             for name in clique:
                 parts.setdefault(block_of[name], []).append(name)
             pieces.append(tuple((block, tuple(names)) for block, names in parts.items()))
             for block, names in pieces[-1]:
-                inside[block][names] = None
+                inside[block].setdefault(frozenset(names), names)
         engines = tuple(
-            inference.plain(Structure(structure.domain.subset(names), list(_distinct(cliques))))
+            inference.plain(Structure(structure.domain.subset(names), cliques.values()))
             for names, cliques in zip(blocks, inside, strict=True)
         )
         return cls(structure=structure, engines=engines, pieces=tuple(pieces))
@@ -347,13 +343,6 @@ class Blocks:
         return np.array([codes[name] for name in names], dtype=np.int64)
 
 
-def _distinct(cliques: Mapping[Clique, None]) -> list[Clique]:
-    seen: dict[frozenset[str], Clique] = {}
-    for clique in cliques:
-        seen.setdefault(frozenset(clique), clique)
-    return list(seen.values())
-
-
 def ascend(blocks: Blocks, theta: Tables, start: Start) -> tuple[float, float]:
     """The bound from a start, and the slack for rounding, nats; (-inf, 0) where a block finds nothing possible.
 
@@ -370,9 +359,7 @@ def ascend(blocks: Blocks, theta: Tables, start: Start) -> tuple[float, float]:
             except InferenceError:
                 return best, _slack(blocks, theta, best)
             mu = beliefs.marginals
-            with np.errstate(invalid="ignore"):
-                energy = float(np.where(mu.values > 0, mu.values * phi.values, 0.0).sum())
-            entropies[block] = beliefs.log_partition - energy
+            entropies[block] = beliefs.log_partition - float(_weighted(mu.values, phi.values).sum())
             q[block] = {names: mu[names] for names in q[block]}
         energies = [_expected(theta, pieces, q) for pieces in blocks.pieces]
         low = math.fsum(entropies) + math.fsum(energies) if min(energies) > -math.inf else -math.inf
@@ -403,12 +390,15 @@ def _field(blocks: Blocks, theta: Tables, q: Start, block: int) -> Tables:
 
 
 def _averaged(table: FloatArray, axes: Sequence[str], names: Clique, weights: FloatArray) -> FloatArray:
-    """sum over the axes `names` of table * weights, where 0 * -inf is 0."""
+    """Return the sum over the axes `names` of table * weights, where 0 * -inf is 0."""
     moved = np.moveaxis(table, [axes.index(name) for name in names], range(-len(names), 0))
+    return np.asarray(_weighted(weights, moved).sum(axis=tuple(range(-len(names), 0))))
+
+
+def _weighted(weights: FloatArray, table: FloatArray) -> FloatArray:
+    """Return table * weights, where 0 * -inf is 0."""
     with np.errstate(invalid="ignore"):
-        product = np.where(weights > 0, moved * weights, 0.0)
-    summed: FloatArray = product.sum(axis=tuple(range(-len(names), 0)))
-    return summed
+        return np.where(weights > 0, table * weights, 0.0)
 
 
 def _expected(theta: Tables, pieces: Sequence[tuple[int, Clique]], q: Start) -> float:
@@ -416,9 +406,7 @@ def _expected(theta: Tables, pieces: Sequence[tuple[int, Clique]], q: Start) -> 
     weights = np.ones(())
     for block, names in pieces:
         weights = np.multiply.outer(weights, q[block][names])
-    table = theta[tuple(name for _, names in pieces for name in names)]
-    with np.errstate(invalid="ignore"):
-        return float(np.where(weights > 0, table * weights, 0.0).sum())
+    return float(_weighted(weights, theta[tuple(name for _, names in pieces for name in names)]).sum())
 
 
 def _slack(blocks: Blocks, theta: Tables, low: float) -> float:
@@ -533,10 +521,7 @@ class Attractive:
         """
         singles, tables = np.stack([1 - q, q], axis=1), self._tables(q)
         degree = np.bincount(self.first, minlength=q.size) + np.bincount(self.second, minlength=q.size)
-        energy = 0.0
-        for probability, potential in ((singles, self.fields), (tables, self.pairs)):
-            with np.errstate(invalid="ignore"):
-                energy += float(np.where(probability > 0, probability * potential, 0.0).sum())
+        energy = float(_weighted(singles, self.fields).sum()) + float(_weighted(tables, self.pairs).sum())
         entropy = float((degree - 1) @ xlogy(singles, singles).sum(axis=1)) - float(xlogy(tables, tables).sum())
         return self.constant + energy + entropy
 
@@ -626,8 +611,7 @@ def _best(model: Attractive, start: FloatArray) -> FloatArray:
         bounds=[(-_MAX_LOG_ODDS, _MAX_LOG_ODDS)] * begin.size,
         options={"maxiter": _MAX_BETHE_STEPS},
     )
-    best: FloatArray = expit(result.x) if math.isfinite(result.fun) else expit(begin)
-    return best
+    return np.asarray(expit(result.x if math.isfinite(result.fun) else begin))
 
 
 def _slope(model: Attractive, q: FloatArray) -> FloatArray:
@@ -654,7 +638,7 @@ class PartwiseBounds:
     """
 
     def __init__(self, structure: Structure, *, cells: int = 1024, max_bytes: int = 2**31) -> None:
-        cliques = _maximal_cliques(structure)
+        cliques = sorted(filter(None, structure.maximal), key=len, reverse=True)
         singles = [(name,) for name in structure.domain.names if (name,) not in cliques]
         self._plain = Structure(structure.domain, [*cliques, *singles])
         self._single = range(len(cliques), len(cliques) + len(singles))
@@ -725,20 +709,6 @@ class PartwiseBounds:
             if np.array_equal(before, record):
                 break
         return record
-
-
-def _maximal_cliques(structure: Structure) -> list[Clique]:
-    """The cliques that lie in no other one, once each."""
-    distinct: dict[frozenset[str], Clique] = {}
-    around: dict[str, list[frozenset[str]]] = {name: [] for name in structure.domain.names}
-    for clique in sorted(structure.cliques, key=len, reverse=True):
-        names = frozenset(clique)
-        if not names or any(names <= other for other in min((around[name] for name in clique), key=len)):
-            continue
-        distinct[names] = clique
-        for name in clique:
-            around[name].append(names)
-    return list(distinct.values())
 
 
 def _log_weights(theta: Tables, records: IntArray) -> FloatArray:

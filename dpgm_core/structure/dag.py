@@ -135,8 +135,7 @@ class Dag:
     @cached_property
     def maximal(self) -> tuple[Clique, ...]:
         """The families that lie in no other one: their tables hold every family's counts."""
-        inside = set(self.structure().nested)
-        return tuple(family for family in self.families if family not in inside)
+        return self.structure().maximal
 
     @cached_property
     def heights(self) -> dict[str, int]:
