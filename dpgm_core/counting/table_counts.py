@@ -38,7 +38,7 @@ from dpgm_core.sources.contract import AnySource, Reading
 from dpgm_core.sources.reading import BATCH_ROWS
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
-from dpgm_core.structure.tables import Tables
+from dpgm_core.structure.tables import Tables, margin_of
 
 __all__ = [
     "BlockSums",
@@ -54,7 +54,6 @@ __all__ = [
     "count_codes",
     "fastest_sums",
     "fewest_sums",
-    "marginal",
     "tables_of",
 ]
 
@@ -233,16 +232,9 @@ def tables_of(structure: Structure, blocks: Blocks, partial: IntArray) -> Tables
             if key not in home:
                 hosts = set.intersection(*(containing[name] for name in clique))
                 home[key] = min(hosts, key=lambda host: counted[host][1].size)
-            table += marginal(*counted[home[key]], clique)
+            names, counts = counted[home[key]]
+            table += margin_of(counts, names, clique)
     return Tables(structure, values)
-
-
-def marginal(names: Sequence[str], counts: IntArray, clique: Clique) -> IntArray:
-    """The table of a clique inside a block, its axes as the clique has them. counts: of the block, by its names."""
-    others = tuple(axis for axis, name in enumerate(names) if name not in clique)
-    axes = [name for name in names if name in clique]
-    table = counts.sum(axis=others) if others else counts  # no copy of a table that is its own block
-    return table.transpose([axes.index(name) for name in clique])
 
 
 def _add_batch(blocks: Blocks, codes: Codes, sums: IntArray) -> None:
@@ -374,7 +366,7 @@ class TableCounts(BlockSums):
                 add_block(names, sizes, piece, block)
             counts = block.reshape(shape)
             for clique, at in inside:
-                sums[at] += marginal(names, counts, clique).ravel()
+                sums[at] += margin_of(counts, names, clique).ravel()
         sums[-1] += rows
 
     @cached_property

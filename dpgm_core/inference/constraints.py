@@ -295,8 +295,7 @@ class ConstrainedEngine:
                 codes[one.column] = one.code[codes[one.of]]
         shape = self._structure.domain.shape(names)
         at = np.ravel_multi_index(tuple(codes[name] for name in names), shape)
-        summed: FloatArray = np.bincount(at, table.reshape(-1), math.prod(shape)).astype(np.float64).reshape(shape)
-        return summed
+        return np.bincount(at, table.reshape(-1), math.prod(shape)).astype(np.float64).reshape(shape)
 
     def _with_derived(self, codes: Codes) -> Codes:
         columns = dict(zip(self._structure.domain.names, codes, strict=True))

@@ -153,20 +153,14 @@ class Conditional:
         columns = {}
         for name, column in blocks.items():
             if isinstance(self.distribution, MergedDistribution) and name in self.distribution.merged.of:
-                at = np.flatnonzero(codes[name] < 0)
-                drawn = self._code_in(name, column[at], generator)
+                merge, at = self.distribution.merged.of[name], np.flatnonzero(codes[name] < 0)
+                weights = np.where(self.allowed[name], merge.weights, 0.0)
+                weights = np.where(merge.codes[None, :] == np.arange(merge.blocks)[:, None], weights, 0.0)
+                drawn = _chosen(np.cumsum(weights, axis=1), column[at], generator)
                 column = codes[name].astype(np.int64)
                 column[at] = drawn
             columns[name] = column
         return columns
-
-    def _code_in(self, name: str, blocks: IntArray, generator: np.random.Generator) -> IntArray:
-        assert isinstance(self.distribution, MergedDistribution)
-        merge = self.distribution.merged.of[name]
-        weights = np.where(self.allowed[name], merge.weights, 0.0)
-        weights = np.where(merge.codes[None, :] == np.arange(merge.blocks)[:, None], weights, 0.0)
-        upto = np.cumsum(weights, axis=1)
-        return _chosen(upto, blocks, generator)
 
 
 def conditional(

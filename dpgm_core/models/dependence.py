@@ -121,8 +121,7 @@ class _Walk:
 def _conditional(table: FloatArray, mass: FloatArray) -> FloatArray:
     """p(a | S) from p(a, S) and p(S), (B, labels of a, *shape of S); 0 where S has probability 0."""
     mass = mass[:, None]
-    quotient: FloatArray = np.divide(table, mass, out=np.zeros(table.shape), where=mass > 0)
-    return quotient
+    return np.asarray(np.divide(table, mass, out=np.zeros(table.shape), where=mass > 0))
 
 
 # --- Mutual information and Cramér's V ------------------------------------------------------------
@@ -360,8 +359,7 @@ def _entropy(shares: FloatArray) -> FloatArray:
 
 def _over_root(shares: FloatArray) -> FloatArray:
     roots = np.sqrt(np.maximum(shares, 0.0))
-    inverse: FloatArray = np.divide(1.0, roots, out=np.zeros(shares.shape), where=roots > 0)
-    return inverse
+    return np.asarray(np.divide(1.0, roots, out=np.zeros(shares.shape), where=roots > 0))
 
 
 def _cramers(model: Model, names: Clique, pairs: Sequence[Clique], squares: FloatArray) -> FloatArray:

@@ -38,6 +38,7 @@ from dpgm_core.models.effects import Effects, Measured, code_weights, combine_ta
 from dpgm_core.models.model import Model
 from dpgm_core.releases.totals import counted
 from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.tables import margin_of
 
 __all__ = ["Finding", "Findings", "expected_errors", "measure_findings", "say_errors"]
 
@@ -214,7 +215,8 @@ def _effects_of_pairs(
         ordered = [name for name in names if name in clique]
         for some in (*zip(ordered), *itertools.combinations(ordered, 2)):
             if whole or len(some) == len(clique):
-                table, cells = _sum_to(some, clique, counts)
+                table = np.asarray(margin_of(counts, clique, some), dtype=np.float64)
+                cells = counts.size // table.size
                 before, weights = means.get(some, (np.zeros(()), 0.0))
                 means[some] = before + table / (variance * cells), weights + 1 / (variance * cells)
     for pair in itertools.combinations(names, 2):
@@ -223,14 +225,6 @@ def _effects_of_pairs(
         if min(own) > 1 and all(part in means for part in parts):
             estimates = [(part, means[part][0] / means[part][1], 1 / means[part][1], part != pair) for part in parts]
             yield pair, combine_tables(pair, own, estimates, total)
-
-
-def _sum_to(some: Clique, clique: Clique, counts: FloatArray) -> tuple[FloatArray, int]:
-    """Return the table of some attributes, in their order, and how many cells each of its cells sums."""
-    outside = tuple(at for at, name in enumerate(clique) if name not in some)
-    left = [name for name in clique if name in some]
-    table = counts.sum(axis=outside).transpose([left.index(name) for name in some])
-    return np.asarray(table, dtype=np.float64), counts.size // table.size
 
 
 def _is_heavy(noise: Any) -> bool:

@@ -142,8 +142,7 @@ def cell_scales(one: FloatArray, two: FloatArray) -> FloatArray:
 
 def margin_scales(shares: FloatArray) -> FloatArray:
     """The part of `cell_scales` that comes from one attribute."""
-    scale: FloatArray = (shares * (1 - shares)).clip(0.0) ** _SCALE_POWER
-    return scale
+    return np.asarray((shares * (1 - shares)).clip(0.0) ** _SCALE_POWER)
 
 
 def component(

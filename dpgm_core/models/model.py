@@ -366,8 +366,7 @@ class Model(Learned):
         conditions = (on,) if isinstance(on, str) else tuple(on)
         joint = self.marginal((*targets, *conditions))
         mass = joint.sum(axis=tuple(range(len(targets))), keepdims=True)
-        table: FloatArray = np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0)
-        return table
+        return np.asarray(np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0))
 
     def table(
         self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None, *, level: float | None = None

@@ -511,11 +511,8 @@ class _Part:
 
     def counts(self, table: FloatArray) -> FloatArray:
         """Return the expected number of children, or pairs, of a root by the axes of the answer."""
-        if SIZE in self.clique:
-            at = self.clique.index(SIZE)
-            table = table * self.weights.reshape([-1 if axis == at else 1 for axis in range(table.ndim)])
-        else:
-            table = table * self.weights
+        has_size = SIZE in self.clique
+        table = table * (_along(self.weights, self.clique.index(SIZE), table.ndim) if has_size else self.weights)
         index = tuple(self.fixed.get(name, slice(-1) if name in self.absent else slice(None)) for name in self.clique)
         left = [name for name in self.clique if name not in self.fixed]
         summed = tuple(at for at, name in enumerate(left) if name not in self.axes)
@@ -537,9 +534,8 @@ class _Part:
             values = values * _along(np.eye(shape[grid.index(name)])[code], grid.index(name), len(grid))
         weights = _along(self.weights, grid.index(SIZE), len(grid)) if SIZE in self.clique else self.weights
         for name in self.absent - set(names) - set(self.fixed):
-            weights = weights * _along(
-                np.append(np.ones(shape[grid.index(name)] - 1), 0.0), grid.index(name), len(grid)
-            )
+            there = np.append(np.ones(shape[grid.index(name)] - 1), 0.0)
+            weights = weights * _along(there, grid.index(name), len(grid))
         return np.broadcast_to(values * weights, (numbers, *shape))
 
 

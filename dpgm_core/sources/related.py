@@ -319,9 +319,8 @@ class _Children:
     def __init__(self, related: Related, keys: Any, hashes: Words) -> None:
         self._related, self._keys, self._hashes = related, keys, hashes
         self._layout = layout_of(related.children)
-        self._kept = _Rows(
-            np.zeros(0, np.int64), None, np.zeros(0, np.uint64), np.zeros((0, len(self._layout)), np.uint64)
-        )
+        hashes_of_none, no_words = np.zeros(0, np.uint64), np.zeros((0, len(self._layout)), np.uint64)
+        self._kept = _Rows(np.zeros(0, np.int64), None, hashes_of_none, no_words)
         self._waiting: list[tuple[Words, Any, _Order]] = []
         self._count = 0
 
@@ -417,8 +416,7 @@ def _ranks(texts: Any) -> IntArray:
     known = distinct.dictionary.to_pylist()
     ranks: IntArray = np.full(len(known) + 1, len(known))
     ranks[sorted(range(len(known)), key=known.__getitem__)] = np.arange(len(known))
-    result: IntArray = ranks[distinct.indices.fill_null(len(known)).to_numpy()]
-    return result
+    return np.asarray(ranks[distinct.indices.fill_null(len(known)).to_numpy()])
 
 
 class _Pairs:

@@ -12,7 +12,7 @@ from dpgm_core.errors import StructureError
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 
-__all__ = ["Tables"]
+__all__ = ["Tables", "margin_of"]
 
 _FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int64)
 
@@ -228,6 +228,18 @@ class Tables:
 
     def __repr__(self) -> str:
         return f"Tables({len(self.structure.groups)} tables, {self.values.size} cells, {self.values.dtype})"
+
+
+def margin_of(table: Array, has: Sequence[str], names: Sequence[str]) -> Array:
+    """Return the table of `names`, its axes in their order, summed from one whose axes are `has`; a view where it can.
+
+    >>> margin_of(np.array([[1, 2], [3, 4]]), "ab", "b").tolist(), margin_of(np.array([[1, 2]]), "ab", "ba").tolist()
+    ([4, 6], [[1], [2]])
+    """
+    others = tuple(at for at, name in enumerate(has) if name not in names)
+    axes = [name for name in has if name in names]
+    table = table.sum(axis=others) if others else table  # no copy where nothing is summed
+    return np.asarray(table.transpose([axes.index(name) for name in names]))
 
 
 def _numbers(buffer: Array) -> Array:

@@ -134,11 +134,8 @@ class GeneralEvidence:
         return multipliers
 
     def pull(self, residual: FloatArray) -> FloatArray:
-        parts = [
-            -self.weight * noise.score(residual[at])
-            for noise, at in zip(self.release.noise, self.release.structure.slices, strict=True)
-        ]
-        pulled = np.concatenate(parts)
+        noises = zip(self.release.noise, self.release.structure.slices, strict=True)
+        pulled = np.concatenate([-self.weight * noise.score(residual[at]) for noise, at in noises])
         if np.any(np.isnan(pulled)):
             raise InferenceError("the noise's score is NaN for some residual; the mechanism's score() is at fault")
         return pulled
@@ -168,8 +165,7 @@ class GeneralEvidence:
         move = _SHARE * (high - low)
         above, below = np.minimum(multipliers + move, high), np.maximum(multipliers - move, low)
         rise = self.response(above) - self.response(below)
-        bend: FloatArray = np.divide(rise, above - below, out=np.zeros_like(rise), where=above > below)
-        return bend
+        return np.asarray(np.divide(rise, above - below, out=np.zeros_like(rise), where=above > below))
 
     def misfit(self, residual: FloatArray) -> FloatArray:
         return self._psi(residual) - self._psi(np.zeros_like(residual))
@@ -192,11 +188,8 @@ class GeneralEvidence:
         return (low + high) / 2
 
     def _psi(self, residual: FloatArray) -> FloatArray:
-        parts = [
-            -self.weight * noise.logpdf(residual[at])
-            for noise, at in zip(self.release.noise, self.release.structure.slices, strict=True)
-        ]
-        return np.concatenate(parts)
+        noises = zip(self.release.noise, self.release.structure.slices, strict=True)
+        return np.concatenate([-self.weight * noise.logpdf(residual[at]) for noise, at in noises])
 
 
 def evidence_of(release: NoisyTables, weight: float) -> DualEvidence | GeneralEvidence:

@@ -138,7 +138,6 @@ def _cells(letters: Sequence[int], sizes: Sequence[int]) -> int:
 
 
 # --- The rooted junction tree ---------------------------------------------------------------------
-# Attributes are letters, their places in the elimination order; sets of them are the bits of an integer.
 
 #: The cluster that a message leaves for its parent, and the letters that it carries besides the separator.
 Message = tuple[int, int]
@@ -409,7 +408,7 @@ class TreeQueries:
             if plan.sum.order is not None:
                 joint = np.ascontiguousarray(joint.transpose(plan.sum.order))
             mass = self._separator(message[0], plan.sum.shared)
-            ready[message] = _conditional(joint.reshape(*plan.sum.shared, plan.cells), mass)
+            ready[message] = joint.reshape(*plan.sum.shared, plan.cells) / mass  # p(A | S) = p(S, A) / p(S)
             self._keep(message, ready[message])
         return [ready[message] for message in messages]
 
@@ -432,10 +431,8 @@ class TreeQueries:
 
     def _sum(self, cluster: int, summing: ClusterSum, inputs: Sequence[FloatArray]) -> FloatArray:
         """The sum of a cluster's marginal times messages: an axis for each letter left, then one for all carried."""
-        table: FloatArray
         if not inputs:
-            table = self._marginals[cluster].sum(axis=summing.summed)
-            return table
+            return np.asarray(self._marginals[cluster].sum(axis=summing.summed))
         table = self._first(cluster, summing)
         for stage, message in zip(summing.stages, inputs, strict=True):
             if stage is not summing.stages[0]:
@@ -454,8 +451,3 @@ class TreeQueries:
             table = np.ascontiguousarray(needed).reshape(first.left)
             self._keep(summing, table)
         return table
-
-
-def _conditional(joint: FloatArray, mass: FloatArray) -> FloatArray:
-    """p(A | S) from p(S, A) and p(S)."""
-    return joint / mass
