@@ -116,8 +116,8 @@ def forward(contraction: Contraction, inputs: Sequence[FloatArray], contract: Co
         left = values[step.left]
         letters, out = contraction.nodes[step.left], contraction.nodes[step.out]
         if step.right is None:  # log 1 over the letter to be summed: summing out is contracting with ones
-            (letter,) = set(letters) - set(out)
-            right, others = np.zeros(contraction.sizes[letter]), (letter,)
+            others = tuple(set(letters) - set(out))
+            right = np.zeros([contraction.sizes[letter] for letter in others])
         else:
             right, others = values[step.right], contraction.nodes[step.right]
         values.append(_contract(contraction, left, letters, right, others, out, contract))
