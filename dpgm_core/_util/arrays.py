@@ -7,10 +7,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = ["Array", "Codes", "FloatArray", "IntArray"]
+__all__ = ["Array", "Codes", "FloatArray", "IntArray", "along"]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 FloatArray: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 #: One batch of records: one unsigned-integer array of codes per column that is read, all of one length.
 Codes: TypeAlias = Sequence[np.ndarray[Any, np.dtype[Any]]]
+
+
+def along(values: Array, axis: int, axes: int) -> Array:
+    """Return a vector as an array of so many axes, which it lies along one of.
+
+    >>> along(np.arange(3), 1, 3).shape
+    (1, 3, 1)
+    """
+    return values.reshape([-1 if other == axis else 1 for other in range(axes)])

@@ -144,21 +144,16 @@ class Counts(BlockSums):
     """The tables of a structure as a statistic: each row counts 1 in each of them."""
 
     structure: Structure
-    blocks: Blocks
+    vector: Blocks
 
     @classmethod
     def of(cls, structure: Structure) -> Counts:
         """With blocks chosen for the structure."""
         return cls(structure, choose_blocks(structure))
 
-    @property
-    def vector(self) -> Blocks:
-        """The blocks that are counted."""
-        return self.blocks
-
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
         """Count all rows."""
-        _add_batch(self.blocks, codes, sums)
+        _add_batch(self.vector, codes, sums)
 
 
 def fastest_sums(structure: Structure) -> Statistic:
@@ -197,13 +192,15 @@ def choose_blocks(structure: Structure) -> Blocks:
         shuffler = random.Random(0)
         orders += [shuffler.sample(maximal, len(maximal)) for _ in range(15)]
     sets = min((_blocks(order, sizes) for order in orders), key=len)
+    return _blocks_of(structure, sets)
+
+
+def _blocks_of(structure: Structure, sets: Iterable[Sequence[str]]) -> Blocks:
+    """Return blocks of these sets of attributes, each in the order of the columns."""
     columns = columns_of(structure)
     place = {name: position for position, name in enumerate(columns)}
-    return Blocks(
-        columns=columns,
-        sizes=tuple(sizes[name] for name in columns),
-        positions=tuple(tuple(sorted(place[name] for name in block)) for block in sets),
-    )
+    positions = tuple(tuple(sorted(place[name] for name in one)) for one in sets)
+    return Blocks(columns=columns, sizes=structure.domain.shape(columns), positions=positions)
 
 
 def tables_of(structure: Structure, blocks: Blocks, partial: IntArray) -> Tables:
@@ -348,16 +345,16 @@ class TableCounts(BlockSums):
         assert self._blocks is not None
         return dict(self.__dict__)
 
-    @property
+    @cached_property
     def vector(self) -> Blocks:
         """A block for each largest clique, in the order of the columns."""
-        return self._largest
+        return _blocks_of(self.structure, filter(None, self.structure.maximal))
 
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
         """Count all rows."""
         rows = len(codes[0])
         own = dict(zip(self.columns, codes, strict=True))
-        sizes = dict(zip(self.columns, self._largest.sizes, strict=True))
+        sizes = dict(zip(self.columns, self.vector.sizes, strict=True))
         for names, inside in self._blocks:
             shape = [sizes[name] for name in names]
             block = np.zeros(math.prod(shape), np.int64)
@@ -370,16 +367,6 @@ class TableCounts(BlockSums):
         sums[-1] += rows
 
     @cached_property
-    def _largest(self) -> Blocks:
-        columns, sizes = columns_of(self.structure), self.structure.domain.sizes
-        place = {name: number for number, name in enumerate(columns)}
-        return Blocks(
-            columns=columns,
-            sizes=tuple(sizes[name] for name in columns),
-            positions=tuple(tuple(sorted(place[name] for name in one)) for one in self.structure.maximal if one),
-        )
-
-    @cached_property
     def _blocks(self) -> list[tuple[list[str], list[tuple[tuple[str, ...], slice]]]]:
         """What is counted together: names of a block, and each clique taken from it with its part of the vector."""
         fused = choose_blocks(self.structure)
@@ -390,7 +377,7 @@ class TableCounts(BlockSums):
             for name in names:
                 hosts[name].add(number)
         cells, end = fused.block_cells(), 0
-        for clique, size in zip(self.groupings, self._largest.block_cells(), strict=True):
+        for clique, size in zip(self.groupings, self.vector.block_cells(), strict=True):
             home = min(set.intersection(*(hosts[name] for name in clique)), key=lambda number: (cells[number], number))
             inside[home].append((clique, slice(end, end + size)))
             end += size

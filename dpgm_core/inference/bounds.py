@@ -55,15 +55,12 @@ class Cover:
 
     @classmethod
     def of(cls, structure: Structure, parts: Sequence[Sequence[int]], inference: JunctionTree) -> Cover:
-        """parts: numbers of the groups of `structure` that each holds. Raises TooLarge."""
-        engines, cells = [], []
-        for part in parts:
-            engines.append(
-                inference.plain(Structure(structure.domain, [structure.groups[number][0] for number in part]))
-            )
-            cells.append(np.concatenate([np.arange(structure.slices[n].start, structure.slices[n].stop) for n in part]))
+        """structure: one clique to a group. parts: numbers of the groups that each holds. Raises TooLarge."""
+        cliques, every = structure.cliques, np.arange(structure.cells)
+        engines = tuple(inference.plain(Structure(structure.domain, [cliques[n] for n in part])) for part in parts)
+        cells = tuple(np.concatenate([every[structure.slices[n]] for n in part]) for part in parts)
         holders = np.bincount(np.concatenate(cells), minlength=structure.cells)
-        return cls(structure=structure, engines=tuple(engines), cells=tuple(cells), holders=holders)
+        return cls(structure=structure, engines=engines, cells=cells, holders=holders)
 
 
 @frozen(kw_only=True, eq=False)
@@ -600,9 +597,7 @@ def _best(model: Attractive, start: FloatArray) -> FloatArray:
         q = expit(odds)
         return -model.value(q), -_slope(model, q) * q * (1 - q)
 
-    begin = logit(
-        np.clip(start, _START_PROBABILITIES[0], _START_PROBABILITIES[1])
-    )  # nearer to certain the slope is flat
+    begin = logit(np.clip(start, *_START_PROBABILITIES))  # nearer to certain the slope is flat
     result = minimize(
         fall,
         begin,
@@ -661,9 +656,8 @@ class PartwiseBounds:
         """The interval, nats. Raises InferenceError for NaN and +inf and where a part finds every record impossible."""
         theta = potentials.embed(self._plain)
         divided = divide(self._cover, theta.values)
-        rounding = (
-            _EPSILON * (potentials.structure.cells + 1) * (1 + _magnitude(potentials.values, potentials.structure))
-        )
+        own = potentials.structure
+        rounding = _EPSILON * (own.cells + 1) * (1 + _magnitude(potentials.values, own))
         high = divided.bound + divided.slack + rounding
         if len(self._cover.engines) == 1:
             low = divided.bound - divided.slack - rounding
@@ -677,10 +671,8 @@ class PartwiseBounds:
     def _rises(self, theta: Tables, divided: Division) -> Iterator[tuple[float, float, str]]:
         """Lower bounds, the slack of each, and whose it is, from the marginals of the parts and from a record."""
         names = theta.structure.domain.names
-        tables = [
-            Tables(engine.structure, values)
-            for engine, values in zip(self._cover.engines, divided.marginals, strict=True)
-        ]
+        parts = zip(self._cover.engines, divided.marginals, strict=True)
+        tables = [Tables(engine.structure, values) for engine, values in parts]
         single = {name: np.mean([one[(name,)] for one in tables], axis=0) for name in names}
         starts = [(single, "structured mean field's")]
         record = self._record(theta, divided)

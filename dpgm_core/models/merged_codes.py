@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from attrs import evolve, frozen
 
-from dpgm_core._util.arrays import Codes, FloatArray, IntArray
+from dpgm_core._util.arrays import Codes, FloatArray, IntArray, along
 from dpgm_core.domain.attribute import code_dtype
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError, OptionError, StructureError, TooLarge, human_bytes
@@ -67,8 +67,7 @@ class MergedAttribute:
 
     def expand(self, table: FloatArray, axis: int) -> FloatArray:
         """Spread an axis of blocks over their codes."""
-        shape = [-1 if at == axis else 1 for at in range(table.ndim)]
-        return table.take(self.codes, axis=axis) * self.weights.reshape(shape)
+        return table.take(self.codes, axis=axis) * along(self.weights, axis, table.ndim)
 
     def sum_up(self, table: FloatArray, axis: int) -> FloatArray:
         """Sum an axis of codes by block."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import evolve, frozen
 
-from dpgm_core._util.arrays import Array, FloatArray, IntArray
+from dpgm_core._util.arrays import Array, FloatArray, IntArray, along
 from dpgm_core._util.randomness import Randomness, SeededRandomness, randomness_or_system
 from dpgm_core.components.registry import Registry
 from dpgm_core.domain.attribute import first_repeated
@@ -512,7 +512,7 @@ class _Part:
     def counts(self, table: FloatArray) -> FloatArray:
         """Return the expected number of children, or pairs, of a root by the axes of the answer."""
         has_size = SIZE in self.clique
-        table = table * (_along(self.weights, self.clique.index(SIZE), table.ndim) if has_size else self.weights)
+        table = table * (along(self.weights, self.clique.index(SIZE), table.ndim) if has_size else self.weights)
         index = tuple(self.fixed.get(name, slice(-1) if name in self.absent else slice(None)) for name in self.clique)
         left = [name for name in self.clique if name not in self.fixed]
         summed = tuple(at for at, name in enumerate(left) if name not in self.axes)
@@ -531,11 +531,11 @@ class _Part:
             [numbers, *(size if name in names else 1 for name, size in zip(grid, shape, strict=True))]
         )
         for name, code in self.fixed.items():
-            values = values * _along(np.eye(shape[grid.index(name)])[code], grid.index(name), len(grid))
-        weights = _along(self.weights, grid.index(SIZE), len(grid)) if SIZE in self.clique else self.weights
+            values = values * along(np.eye(shape[grid.index(name)])[code], grid.index(name), len(grid))
+        weights = along(self.weights, grid.index(SIZE), len(grid)) if SIZE in self.clique else self.weights
         for name in self.absent - set(names) - set(self.fixed):
             there = np.append(np.ones(shape[grid.index(name)] - 1), 0.0)
-            weights = weights * _along(there, grid.index(name), len(grid))
+            weights = weights * along(there, grid.index(name), len(grid))
         return np.broadcast_to(values * weights, (numbers, *shape))
 
 
@@ -630,7 +630,3 @@ class _Question:
         if not total.sum() > 0:
             raise InferenceError("what is given has probability 0 under the model")
         return np.asarray(total / total.sum())
-
-
-def _along(values: FloatArray, axis: int, axes: int) -> FloatArray:
-    return values.reshape([-1 if other == axis else 1 for other in range(axes)])
