@@ -311,9 +311,8 @@ class Dialect:
         full = str(path) if isinstance(path, Url) else path.name if path.parent == Path() else str(path.absolute())
         own = {name: value for name, value in self.options.items() if value != _DEFAULTS[name]}
         plain = {"source": "csv", "path": full, **own}
-        return (
-            f"data = {{ {', '.join(f'{key} = {json.dumps(one, ensure_ascii=False)}' for key, one in plain.items())} }}"
-        )
+        parts = (f"{key} = {json.dumps(one, ensure_ascii=False)}" for key, one in plain.items())
+        return f"data = {{ {', '.join(parts)} }}"
 
     @property
     def options(self) -> dict[str, Any]:
