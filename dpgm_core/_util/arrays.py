@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = ["Array", "Codes", "FloatArray", "IntArray", "along"]
+__all__ = ["Array", "Codes", "FloatArray", "IntArray", "along", "ratio"]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 FloatArray: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
@@ -23,3 +23,13 @@ def along(values: Array, axis: int, axes: int) -> Array:
     (1, 3, 1)
     """
     return values.reshape([-1 if other == axis else 1 for other in range(axes)])
+
+
+def ratio(above: Array | float, below: Array) -> FloatArray:
+    """Return above / below, and 0 where below is not positive.
+
+    >>> ratio(np.array([1.0, 0.0]), np.array([4.0, 0.0])).tolist()
+    [0.25, 0.0]
+    """
+    result = np.zeros(np.broadcast_shapes(np.shape(above), below.shape))
+    return np.divide(above, below, out=result, where=below > 0)

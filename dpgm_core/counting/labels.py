@@ -135,9 +135,10 @@ def persons_by_label(
             numbers = column.numbers(batch.columns[place])
             if person is None:  # counted at once, so that memory does not grow with the rows
                 numbers = np.bincount(numbers[numbers >= 0], minlength=len(column.labels))
-                parts[:] = [_add_counts(parts[0], numbers)] if parts else [numbers]
-            else:
-                parts.append(numbers)
+                if parts:
+                    before = parts.pop()
+                    numbers[: len(before)] += before  # labels only become more
+            parts.append(numbers)
     if person is None:
         return [_counts(column, parts[0] if parts else None) for column, parts in zip(columns, numbers_of, strict=True)]
     codes = pa.concat_arrays(keys).dictionary_encode(null_encoding="encode") if keys else None
@@ -181,11 +182,6 @@ def _counts(column: Labelled, counted: IntArray | None) -> Mapping[str, int]:
     counts = [0] * len(labels) if counted is None else counted.tolist()
     every = isinstance(column, Shaped)
     return {label.decode(): int(count) for label, count in sorted(zip(labels, counts, strict=True)) if count or every}
-
-
-def _add_counts(before: IntArray, more: IntArray) -> IntArray:
-    more[: len(before)] += before  # labels only become more
-    return more
 
 
 def _checked_batches(source: RawValues, names: Sequence[str]) -> Iterator[RawBatch]:

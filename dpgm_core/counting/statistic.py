@@ -237,7 +237,8 @@ class PairCounts(StructureSums):
         for start in range(0, rows, most):
             piece = [column[start : start + most] for column in codes]
             hot = np.ones((width, len(piece[0])), np.float32)
-            for row, (column, label) in zip(hot, _each(piece, labels), strict=False):  # the last row stays 1
+            lines = ((column, label) for column, own in zip(piece, labels, strict=True) for label in own)
+            for row, (column, label) in zip(hot, lines, strict=False):  # the last row stays 1
                 np.equal(column, label, out=row)
             product += (hot @ hot.T).astype(np.int64)
 
@@ -318,7 +319,3 @@ class PairCounts(StructureSums):
     def _width(self) -> int:
         """Lines of the product."""
         return 1 + sum(self.structure.domain[name].size - 1 for name in self.columns)
-
-
-def _each(columns: list[Array], labels: list[range]) -> list[tuple[Array, int]]:
-    return [(column, label) for column, own in zip(columns, labels, strict=True) for label in own]

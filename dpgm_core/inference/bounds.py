@@ -377,19 +377,15 @@ def _field(blocks: Blocks, theta: Tables, q: Start, block: int) -> Tables:
         table, axes = theta.group(number), list(blocks.structure.groups[number][0])
         for other, names in pieces:
             if other != block:
-                table = _averaged(table, axes, names, q[other][names])
+                last = range(-len(names), 0)
+                moved = np.moveaxis(table, [axes.index(name) for name in names], last)
+                table = np.asarray(_weighted(q[other][names], moved).sum(axis=tuple(last)))
                 axes = [name for name in axes if name not in names]
         group, order = structure.find(tuple(axes))
         mine = phi[structure.slices[group]].reshape(structure.shapes[group])
         mine = mine if order is None else mine.transpose(order)
         mine += table
     return Tables(structure, phi)
-
-
-def _averaged(table: FloatArray, axes: Sequence[str], names: Clique, weights: FloatArray) -> FloatArray:
-    """Return the sum over the axes `names` of table * weights, where 0 * -inf is 0."""
-    moved = np.moveaxis(table, [axes.index(name) for name in names], range(-len(names), 0))
-    return np.asarray(_weighted(weights, moved).sum(axis=tuple(range(-len(names), 0))))
 
 
 def _weighted(weights: FloatArray, table: FloatArray) -> FloatArray:

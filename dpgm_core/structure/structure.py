@@ -154,8 +154,10 @@ class Structure:
         ('a', 'b')
         """
         names = frozenset(clique)
+        # Every clique that could contain the names: those of the name in the fewest cliques.
+        around = min((self._members.get(name, []) for name in names), key=len, default=self.cliques)
         return min(
-            (other for other in self._around(names) if names <= frozenset(other)),
+            (other for other in around if names <= frozenset(other)),
             key=lambda other: math.prod(self.domain.shape(other)),
             default=None,
         )
@@ -167,10 +169,6 @@ class Structure:
             for name in clique:
                 members.setdefault(name, []).append(clique)
         return members
-
-    def _around(self, names: frozenset[str]) -> Sequence[Clique]:
-        # Every clique that could contain the names: those of the name in the fewest cliques.
-        return min((self._members.get(name, []) for name in names), key=len, default=self.cliques)
 
     @cached_property
     def nested(self) -> tuple[Clique, ...]:

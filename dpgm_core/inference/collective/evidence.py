@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from attrs import field, frozen
 
-from dpgm_core._util.arrays import FloatArray
+from dpgm_core._util.arrays import FloatArray, ratio
 from dpgm_core.errors import InferenceError, OptionError, StructureError
 from dpgm_core.inference.contract import Engine
 from dpgm_core.privacy.mechanism import Noise
@@ -164,8 +164,7 @@ class GeneralEvidence:
         low, high = self.ends()
         move = _SHARE * (high - low)
         above, below = np.minimum(multipliers + move, high), np.maximum(multipliers - move, low)
-        rise = self.response(above) - self.response(below)
-        return np.asarray(np.divide(rise, above - below, out=np.zeros_like(rise), where=above > below))
+        return ratio(self.response(above) - self.response(below), above - below)
 
     def misfit(self, residual: FloatArray) -> FloatArray:
         return self._psi(residual) - self._psi(np.zeros_like(residual))

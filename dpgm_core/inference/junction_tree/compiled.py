@@ -219,13 +219,11 @@ def packings(r: Letters, p: Letters, q: Letters) -> list[tuple[Letters, Letters,
     for letters in ({*p} & {*r} - inside, {*q} & {*r} - inside, {*p} & {*q} - inside, inside):
         holders = [table for table in (r, p, q) if letters and letters <= {*table}]
         for order in dict.fromkeys(tuple([x for x in table if x in letters]) for table in holders):
-            moved = [_last(table, order) if table in holders else table for table in (r, p, q)]
+            moved = [
+                (*[x for x in table if x not in order], *order) if table in holders else table for table in (r, p, q)
+            ]
             orders.append((moved[0], moved[1], moved[2]))
     return orders
-
-
-def _last(table: Letters, order: Letters) -> Letters:
-    return (*[x for x in table if x not in order], *order)
 
 
 # --- Orders of axes -------------------------------------------------------------------------------
