@@ -7,13 +7,25 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = ["Array", "Codes", "FloatArray", "IntArray", "along", "ratio"]
+__all__ = ["Array", "Codes", "FloatArray", "IntArray", "aligned", "along", "ratio"]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 FloatArray: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 #: One batch of records: one unsigned-integer array of codes per column that is read, all of one length.
 Codes: TypeAlias = Sequence[np.ndarray[Any, np.dtype[Any]]]
+
+
+def aligned(table: Array, names: Sequence[object], onto: Sequence[object]) -> Array:
+    """Return a table with its last axes, `names`, in the order of `onto`, and one of length 1 for each that it lacks.
+
+    >>> aligned(np.zeros((2, 3)), "ab", "bca").shape
+    (3, 1, 2)
+    """
+    first = table.ndim - len(names)
+    order = [first + names.index(name) for name in onto if name in names]
+    moved = table.transpose([*range(first), *order])
+    return np.expand_dims(moved, tuple(first + at for at, name in enumerate(onto) if name not in names))
 
 
 def along(values: Array, axis: int, axes: int) -> Array:

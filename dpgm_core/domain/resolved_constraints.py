@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from attrs import frozen
 
-from dpgm_core._util.arrays import Array, FloatArray, IntArray, along
+from dpgm_core._util.arrays import Array, FloatArray, IntArray, aligned, along
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.constraints import WHOLE, Constraint, Mask, Ordered, axis_intervals, undetermined_mask
 from dpgm_core.errors import DomainError
@@ -92,9 +92,7 @@ class Resolved:
             return None
         mask = np.zeros(tuple(self._sizes[name] for name in names), dtype=bool)
         for inside, allowed in ruled:
-            order = np.argsort([names.index(name) for name in inside])
-            shape = [self._sizes[name] if name in inside else 1 for name in names]
-            mask |= ~allowed.transpose(order).reshape(shape)
+            mask |= ~aligned(allowed, inside, names)
         return mask
 
     def derived(self, taken: Container[str]) -> tuple[Derived, ...]:

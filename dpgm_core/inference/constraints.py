@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from attrs import evolve
 
-from dpgm_core._util.arrays import Array, Codes, FloatArray
+from dpgm_core._util.arrays import Array, Codes, FloatArray, aligned
 from dpgm_core.domain.attribute import code_dtype
 from dpgm_core.domain.domain import Domain
 from dpgm_core.domain.resolved_constraints import Derived
@@ -353,9 +353,6 @@ def _ruled(domain: Domain, wide: Structure, derived: set[str]) -> FloatArray:
             continue
         number = next(n for n, group in enumerate(wide.groups) if len(group) == 1 and set(one.columns) <= set(group[0]))
         clique = wide.groups[number][0]
-        inside = [name for name in clique if name in one.columns]
-        mask = one.mask.transpose([one.columns.index(name) for name in inside])
-        shape = [size if name in one.columns else 1 for name, size in zip(clique, wide.shapes[number], strict=True)]
         block = values[wide.slices[number]].reshape(wide.shapes[number])
-        block[np.broadcast_to(mask.reshape(shape), block.shape)] = -np.inf
+        block[np.broadcast_to(aligned(one.mask, one.columns, clique), block.shape)] = -np.inf
     return values

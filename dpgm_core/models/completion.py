@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import frozen
 
-from dpgm_core._util.arrays import Array, FloatArray, IntArray
+from dpgm_core._util.arrays import Array, FloatArray, IntArray, aligned
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.domain.attribute import Attribute, code_dtype, first_repeated
 from dpgm_core.domain.domain import Domain
@@ -244,7 +244,7 @@ def _eliminated(
         others = tuple(dict.fromkeys(other for names, _ in bucket for other in names if other != name))
         product: FloatArray = np.zeros(1)
         for names, table in bucket:
-            product = product + _aligned(names, table, (*others, name))
+            product = product + aligned(table, names, (*others, name))
         top = product.max(axis=-1, keepdims=True)
         top = np.where(top == -math.inf, 0.0, top)
         weights = np.exp(product - top)
@@ -256,14 +256,6 @@ def _eliminated(
         else:
             mass = mass + message
     return products, mass
-
-
-def _aligned(names: Clique, table: FloatArray, onto: Clique) -> FloatArray:
-    """The table with an axis for each attribute of `onto`, of length 1 where it lacks it, behind that of the rows."""
-    present = [name for name in onto if name in names]
-    moved = table.transpose([0, *(1 + names.index(name) for name in present)])
-    shape = iter(moved.shape[1:])
-    return moved.reshape([moved.shape[0], *(next(shape) if name in names else 1 for name in onto)])
 
 
 def _picked(weights: FloatArray, local: IntArray, others: Sequence[Array], generator: np.random.Generator) -> IntArray:

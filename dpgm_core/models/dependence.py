@@ -16,6 +16,7 @@ from dpgm_core.models.intervals import checked_level, interval
 from dpgm_core.models.model import Model
 from dpgm_core.models.queries import check_queries, read_names, refuse_unmeasured
 from dpgm_core.structure.graphs import Clique, components
+from dpgm_core.structure.tables import margin_of
 
 __all__ = ["Dependence", "measure_dependence", "pair_tables"]
 
@@ -61,11 +62,8 @@ class _Walk:
     def margin(self, cluster: int, names: Clique) -> FloatArray:
         """(B, *shape of the names), which the cluster holds."""
         if (cluster, names) not in self.margins:
-            clique = self.cliques[cluster]
-            left = tuple(name for name in clique if name in names)
-            table = self.tables[cluster].sum(axis=tuple(at + 1 for at, name in enumerate(clique) if name not in names))
-            order = [0, *(1 + left.index(name) for name in names)]
-            self.margins[cluster, names] = np.ascontiguousarray(table.transpose(order))
+            margin = margin_of(self.tables[cluster], self.cliques[cluster], names)
+            self.margins[cluster, names] = np.ascontiguousarray(margin)
         return self.margins[cluster, names]
 
     def inside(self, cluster: int, name: str) -> Iterator[tuple[str, str, FloatArray]]:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from attrs import frozen
 
-from dpgm_core._util.arrays import FloatArray, ratio
+from dpgm_core._util.arrays import FloatArray, aligned, ratio
 from dpgm_core.errors import OptionError
 from dpgm_core.models.intervals import Interval
 from dpgm_core.models.range_margins import covariance_of
@@ -375,9 +375,7 @@ def structure_variance(
     variance = np.zeros_like(answer)
     for one, two in pairs:
         share = ratio(cell_scales(marginals[one,], marginals[two,]), marginals[one, two])
-        # `whole` has the names first and in their order, so the axes of what is left of the pair are in order too.
         share = share[tuple(fixed.get(name, slice(None)) for name in (one, two))]
         free = [name for name in (one, two) if name not in fixed]
-        shape = [answer.shape[axis] if name in free else 1 for axis, name in enumerate(names)]
-        variance += (answer * share.reshape(shape)) ** 2
+        variance += (answer * aligned(share, free, names)) ** 2
     return variance

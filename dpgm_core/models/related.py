@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import evolve, frozen
 
-from dpgm_core._util.arrays import Array, FloatArray, IntArray, along
+from dpgm_core._util.arrays import Array, FloatArray, IntArray, aligned, along
 from dpgm_core._util.randomness import Randomness, SeededRandomness, randomness_or_system
 from dpgm_core.components.registry import Registry
 from dpgm_core.domain.attribute import first_repeated
@@ -52,6 +52,7 @@ from dpgm_core.models.sampling import Form
 from dpgm_core.releases.session import caveats_of
 from dpgm_core.releases.totals import counted
 from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.tables import margin_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -515,9 +516,7 @@ class _Part:
         table = table * (along(self.weights, self.clique.index(SIZE), table.ndim) if has_size else self.weights)
         index = tuple(self.fixed.get(name, slice(-1) if name in self.absent else slice(None)) for name in self.clique)
         left = [name for name in self.clique if name not in self.fixed]
-        summed = tuple(at for at, name in enumerate(left) if name not in self.axes)
-        order = [self.axes[name] for name in left if name in self.axes]
-        return np.asarray(table[index].sum(axis=summed).transpose(np.argsort(order)))
+        return margin_of(table[index], left, sorted(self.axes.keys() & set(left), key=self.axes.__getitem__))
 
     def features(self, grid: Clique, shape: Sequence[int]) -> FloatArray:
         """Return `counts` as functions of the cells of a grid, (numbers of the answer, *shape)."""
@@ -525,11 +524,7 @@ class _Part:
         values = np.eye(numbers).reshape(numbers, *self.shape)
         names = sorted(self.axes, key=self.axes.__getitem__)
         values = np.pad(values, [(0, 0), *((0, int(name in self.absent)) for name in names)])
-        places = [grid.index(name) for name in names]
-        values = values.transpose([0, *(1 + at for at in np.argsort(places))])
-        values = values.reshape(
-            [numbers, *(size if name in names else 1 for name, size in zip(grid, shape, strict=True))]
-        )
+        values = aligned(values, names, grid)
         for name, code in self.fixed.items():
             values = values * along(np.eye(shape[grid.index(name)])[code], grid.index(name), len(grid))
         weights = along(self.weights, grid.index(SIZE), len(grid)) if SIZE in self.clique else self.weights

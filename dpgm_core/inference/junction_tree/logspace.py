@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgm_core._util.arrays import Array, FloatArray, IntArray
+from dpgm_core._util.arrays import Array, FloatArray, IntArray, aligned
 from dpgm_core.domain.attribute import code_dtype
 from dpgm_core.errors import InferenceError
 from dpgm_core.inference.junction_tree.contraction import Contraction, Letters
@@ -174,9 +174,7 @@ class _Bucket:
         """(combinations of codes of the conditions, size)."""
         weights = np.zeros([*(self.sizes[other] for other in self.conditions), self.size])
         for table, others in self._tables:
-            ordered = table.transpose([*(others.index(other) for other in self.conditions if other in others), -1])
-            shape = [self.sizes[other] if other in others else 1 for other in self.conditions]
-            weights += ordered.reshape([*shape, self.size])
+            weights += aligned(table, (*others, "own"), (*self.conditions, "own"))
         return weights.reshape(-1, self.size)
 
 
