@@ -498,9 +498,9 @@ class RelatedModel:
 class _Part:
     """A table of pairs whose weighted sum over sizes is a part of an answer.
 
-    clique: its attributes. axes: attribute -> the axis of the answer. weights: of each size, (sizes,), or one number
-    where the size is given. absent: attributes whose last code is of no child. fixed: attribute -> code, of children.
-    shape: of the answer.
+    clique: its attributes. axes: attribute -> the axis of the answer, in their order. weights: of each size, (sizes,),
+    or one number where the size is given. absent: attributes whose last code is of no child. fixed: attribute -> code,
+    of children. shape: of the answer.
     """
 
     clique: Clique
@@ -516,13 +516,13 @@ class _Part:
         table = table * (along(self.weights, self.clique.index(SIZE), table.ndim) if has_size else self.weights)
         index = tuple(self.fixed.get(name, slice(-1) if name in self.absent else slice(None)) for name in self.clique)
         left = [name for name in self.clique if name not in self.fixed]
-        return margin_of(table[index], left, sorted(self.axes.keys() & set(left), key=self.axes.__getitem__))
+        return margin_of(table[index], left, tuple(self.axes))
 
     def features(self, grid: Clique, shape: Sequence[int]) -> FloatArray:
         """Return `counts` as functions of the cells of a grid, (numbers of the answer, *shape)."""
         numbers = math.prod(self.shape)
         values = np.eye(numbers).reshape(numbers, *self.shape)
-        names = sorted(self.axes, key=self.axes.__getitem__)
+        names = tuple(self.axes)
         values = np.pad(values, [(0, 0), *((0, int(name in self.absent)) for name in names)])
         values = aligned(values, names, grid)
         for name, code in self.fixed.items():
