@@ -144,16 +144,21 @@ class Counts(BlockSums):
     """The tables of a structure as a statistic: each row counts 1 in each of them."""
 
     structure: Structure
-    vector: Blocks
+    blocks: Blocks
 
     @classmethod
     def of(cls, structure: Structure) -> Counts:
         """With blocks chosen for the structure."""
         return cls(structure, choose_blocks(structure))
 
+    @property
+    def vector(self) -> Blocks:
+        """The blocks that are counted."""
+        return self.blocks
+
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
         """Count all rows."""
-        _add_batch(self.vector, codes, sums)
+        _add_batch(self.blocks, codes, sums)
 
 
 def fastest_sums(structure: Structure) -> Statistic:

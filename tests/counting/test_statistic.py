@@ -128,7 +128,7 @@ def spoilt(name, statistic, sums):
     elif isinstance(statistic, PairCounts):
         starts = [0, 4]
     elif isinstance(statistic, Counts):
-        starts = [0, statistic.vector.block_cells()[0]]
+        starts = [0, statistic.blocks.block_cells()[0]]
     else:
         starts = [0, getattr(statistic, "structure", PAIRS).sizes[0]]
     found = {}
