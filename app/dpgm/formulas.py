@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 import numpy as np
 from attrs import field, frozen
 
-from dpgm_core._util.arrays import FloatArray, IntArray
+from dpgm_core._util.arrays import FloatArray, IntArray, along
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DomainError, OptionError, TooLarge, clipped, did_you_mean, listed
@@ -183,7 +183,8 @@ class Formula:
         shape = self.domain.shape(self.covariates)
         included = np.ones(shape, bool)
         for factor in self.factors:
-            included &= ~_along(factor.missing(self.domain[factor.column]), self.covariates.index(factor.column), shape)
+            missing = factor.missing(self.domain[factor.column])
+            included &= ~along(missing, self.covariates.index(factor.column), len(shape))
         included = included.reshape(-1)
         self._check_columns(int(included.sum()))
         columns, names, terms = self._columns(np.flatnonzero(included), shape)
@@ -328,10 +329,6 @@ def check_ends(attribute: Attribute) -> None:
                 f"the bin {label!r} of {attribute.name!r} has no end, so its values have no mean; use C({name}) or "
                 f"I({name} == {_quoted(label)})"
             )
-
-
-def _along(values: BoolArray, axis: int, shape: tuple[int, ...]) -> BoolArray:
-    return values.reshape([-1 if at == axis else 1 for at in range(len(shape))])
 
 
 def _check_rank(matrix: FloatArray, terms: list[str]) -> None:

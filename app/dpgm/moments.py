@@ -9,7 +9,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from dpgm.formulas import BoolArray, Factor, Formula, Response, check_ends, present_codes
-from dpgm_core._util.arrays import FloatArray
+from dpgm_core._util.arrays import FloatArray, along
 from dpgm_core.errors import OptionError, TooLarge, clipped
 from dpgm_core.models.functionals import Functional, Moments
 from dpgm_core.models.numeric import number_distribution
@@ -219,12 +219,9 @@ def _groups(formula: Formula, factors: tuple[Factor, ...]) -> tuple[BoolArray, l
         else:
             codes = factor.codes(attribute) if factor.kind == "labels" else present
             levels = [(labels[code], [code]) for code in codes]
-        view = [-1 if at == axis else 1 for at in range(len(shape))]
+        masks = [along(np.isin(np.arange(attribute.size), codes), axis, len(shape)) for _, codes in levels]
         sides.append(
-            [
-                (f"{factor.column}={clipped(label)}", np.isin(np.arange(attribute.size), codes).reshape(view))
-                for label, codes in levels
-            ]
+            [(f"{factor.column}={clipped(label)}", mask) for (label, _), mask in zip(levels, masks, strict=True)]
         )
     groups, names = [], []
     _check_numbers(math.prod(map(len, sides)) * math.prod(shape))
@@ -247,9 +244,8 @@ def _number_axis(formula: Formula, at: int, shape: tuple[int, ...]) -> tuple[Boo
     dist = number_distribution(attribute)
     means, variances = (np.where(dist.present, moment, 0.0) for moment in dist.moments())
     means = means - (means[dist.present].min() + means[dist.present].max()) / 2
-    view = [-1 if axis == at else 1 for axis in range(len(shape))]
-    missing = formula.terms[at][0].missing(attribute)
-    return (~missing).reshape(view), means.reshape(view), (means**2 + variances).reshape(view)
+    missing, axes = formula.terms[at][0].missing(attribute), len(shape)
+    return along(~missing, at, axes), along(means, at, axes), along(means**2 + variances, at, axes)
 
 
 def _check_numbers(numbers: int) -> None:

@@ -249,7 +249,8 @@ def atomic_file(
                     file.truncate()
                     file.flush()
                     os.fsync(file.fileno())
-                if not _named(temporary, path) and (mode is not None or not _holds(path, temporary)):
+                kept = mode is None and path.is_file() and filecmp.cmp(path, temporary, shallow=False)
+                if not (kept or _named(temporary, path)):
                     check_writable(path, replaces)
                     if mode is None:
                         shutil.copymode(path, temporary)
@@ -296,10 +297,6 @@ def _named(temporary: Path, path: Path) -> bool:
             path.unlink()
             raise
     return True
-
-
-def _holds(path: Path, other: Path) -> bool:
-    return path.is_file() and filecmp.cmp(path, other, shallow=False)
 
 
 def sync_folder(folder: Path) -> None:

@@ -12,8 +12,7 @@ __all__ = ["rank_scores", "ranks_of"]
 
 def ranks_of(counts: IntArray) -> IntArray:
     """Persons below each edge of a grid, (cells + 1,). counts: of its cells, (cells,)."""
-    ranks: IntArray = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return ranks
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 def rank_scores(ranks: IntArray, node: RankDistance) -> IntArray:
@@ -21,5 +20,4 @@ def rank_scores(ranks: IntArray, node: RankDistance) -> IntArray:
     inside = ranks[node.first : node.last + 1] - ranks[node.first]
     beyond = 2 * inside - inside[-1]  # 2 r - n
     further = np.maximum(0, np.maximum(beyond[:-2], -beyond[2:]))
-    scores: IntArray = -(np.abs(beyond[1:-1]) + further)
-    return scores
+    return np.asarray(-(np.abs(beyond[1:-1]) + further))

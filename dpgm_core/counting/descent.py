@@ -134,8 +134,7 @@ class GradientSums(Sum):
     def _sides(self, features: Array) -> Array:
         """Of "pairs": +1 for the first code of a row, -1 for the second, 0 for others."""
         first, second = self._two
-        sides: Array = features[first] - features[second]
-        return sides
+        return np.asarray(features[first] - features[second])
 
     @cached_property
     def _two(self) -> tuple[IntArray, IntArray]:
@@ -214,5 +213,4 @@ def _sigmas(units: int, weights_grid: int, grid: int, largest: int) -> Array:
 @lru_cache(maxsize=4)
 def _powers(units: int, weights_grid: int) -> Array:
     """floor(2^28 exp(-k / weights_grid)) for k from 0 to 2 units."""
-    values: Array = np.floor(2.0**_EXP_BITS * np.exp(-np.arange(2 * units + 1) / weights_grid))
-    return values
+    return np.asarray(np.floor(2.0**_EXP_BITS * np.exp(-np.arange(2 * units + 1) / weights_grid)))

@@ -12,7 +12,7 @@ texts that mean null, and texts that are labels anyway, such as `other`. Each of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from dpgm_core.errors import DataError
 from dpgm_core.sources.contract import RawBatch, RawValues
 from dpgm_core.sources.encoding import as_text, is_dense_union, is_textual, joined, key_texts, plain
 from dpgm_core.sources.persons import Words, digests, mixed
-from dpgm_core.sources.reading import attempt
+from dpgm_core.sources.reading import received
 
 __all__ = ["MAX_LABEL_BYTES", "Labelled", "persons_by_label"]
 
@@ -135,9 +135,10 @@ def persons_by_label(
             numbers = column.numbers(batch.columns[place])
             if person is None:  # counted at once, so that memory does not grow with the rows
                 numbers = np.bincount(numbers[numbers >= 0], minlength=len(column.labels))
-                parts[:] = [_add_counts(parts[0], numbers)] if parts else [numbers]
-            else:
-                parts.append(numbers)
+                if parts:
+                    before = parts.pop()
+                    numbers[: len(before)] += before  # labels only become more
+            parts.append(numbers)
     if person is None:
         return [_counts(column, parts[0] if parts else None) for column, parts in zip(columns, numbers_of, strict=True)]
     codes = pa.concat_arrays(keys).dictionary_encode(null_encoding="encode") if keys else None
@@ -183,17 +184,10 @@ def _counts(column: Labelled, counted: IntArray | None) -> Mapping[str, int]:
     return {label.decode(): int(count) for label, count in sorted(zip(labels, counts, strict=True)) if count or every}
 
 
-def _add_counts(before: IntArray, more: IntArray) -> IntArray:
-    more[: len(before)] += before  # labels only become more
-    return more
-
-
 def _checked_batches(source: RawValues, names: Sequence[str]) -> Iterator[RawBatch]:
     """The batches of anybody's source; DataError where they do not fit together."""
-    where = f"source {type(source).__name__}"
-    message = f"{where} failed while reading; its own message is withheld, it may quote records"
-    batches: Iterable[RawBatch] = attempt(message, lambda: source.raw_batches(names))
-    for batch in batches:
+    for batch in received(source, lambda: source.raw_batches(names)):
         if len(batch.columns) != len(names) or len({len(column) for column in batch.columns}) > 1:
+            where = f"source {type(source).__name__}"
             raise DataError(f"{where} must yield one raw array of one length for each column asked for")
         yield batch

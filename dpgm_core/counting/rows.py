@@ -46,7 +46,6 @@ class Rows(Protocol):
 
     def total(self, statistic: Sum) -> IntArray:
         """The whole sum, (cells,)."""
-        ...
 
 
 class StableRows(Rows, Protocol):
@@ -54,7 +53,6 @@ class StableRows(Rows, Protocol):
 
     def recoded(self, codes: Mapping[str, IntArray], domain: Domain) -> StableRows:
         """The same records by fewer codes. codes: attribute -> the new code of each of its codes."""
-        ...
 
 
 @frozen

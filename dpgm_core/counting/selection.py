@@ -28,8 +28,7 @@ def distances(counts: Tables, scores: TableDistance) -> IntArray:
     apart = np.abs((np.minimum(counts.values, limit) * SCORE_GRID).astype(np.int64) - scores.rounded)
     most = min(_MAX_CELL_UNITS, _MAX_SUM_UNITS // max(counts.structure.sizes))
     starts = [part.start for part in counts.structure.slices]
-    sums: IntArray = np.minimum(np.add.reduceat(np.minimum(apart, most), starts), _MAX_TABLE_UNITS)
-    return sums
+    return np.asarray(np.minimum(np.add.reduceat(np.minimum(apart, most), starts), _MAX_TABLE_UNITS))
 
 
 def _contrasts_apart(counts: Tables, scores: TableDistance) -> IntArray:
@@ -44,8 +43,7 @@ def _contrasts_apart(counts: Tables, scores: TableDistance) -> IntArray:
     for shift in (32, 16, 8, 4, 2, 1):
         codes ^= codes >> shift
     apart[codes & 1 == 1] *= -1
-    sums: IntArray = np.minimum(np.abs(np.add.reduceat(apart, starts)), _MAX_TABLE_UNITS)
-    return sums
+    return np.asarray(np.minimum(np.abs(np.add.reduceat(apart, starts)), _MAX_TABLE_UNITS))
 
 
 def whole_scores(apart: IntArray, scores: TableDistance, grid: int) -> IntArray:
@@ -55,8 +53,7 @@ def whole_scores(apart: IntArray, scores: TableDistance, grid: int) -> IntArray:
     at most ceil(grid x) where a distance moves by at most x records; for whole x that is grid x.
     """
     weighted = (apart - scores.whole_offsets) * scores.whole_weights
-    units: IntArray = weighted // (SCORE_GRID // grid * WEIGHT_GRID)
-    return units
+    return np.asarray(weighted // (SCORE_GRID // grid * WEIGHT_GRID))
 
 
 def mean_distances(apart: IntArray, scores: TableDistance) -> IntArray:

@@ -56,16 +56,13 @@ class Sum(Protocol):
     @property
     def columns(self) -> tuple[str, ...]:
         """The attributes it needs, in the order in which `add` takes their codes."""
-        ...
 
     @property
     def cells(self) -> int:
         """The length of the vector."""
-        ...
 
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
         """Add what these persons contribute. lengths: rows of each person, in order; None: one each."""
-        ...
 
     def partial(self, codes: Codes, lengths: IntArray | None) -> IntArray:
         """The sum over these persons alone, (cells,); sums of several pieces add up."""
@@ -87,11 +84,9 @@ class Statistic(Sum, Protocol):
 
     def sensitivity(self, terms: Terms) -> Sensitivity:
         """How far one person moves the sum."""
-        ...
 
     def tables(self, sums: IntArray) -> Tables:
         """The tables that a finished sum stands for."""
-        ...
 
 
 class StructureSums(Statistic):
@@ -242,7 +237,8 @@ class PairCounts(StructureSums):
         for start in range(0, rows, most):
             piece = [column[start : start + most] for column in codes]
             hot = np.ones((width, len(piece[0])), np.float32)
-            for row, (column, label) in zip(hot, _each(piece, labels), strict=False):  # the last row stays 1
+            lines = ((column, label) for column, own in zip(piece, labels, strict=True) for label in own)
+            for row, (column, label) in zip(hot, lines, strict=False):  # the last row stays 1
                 np.equal(column, label, out=row)
             product += (hot @ hot.T).astype(np.int64)
 
@@ -323,7 +319,3 @@ class PairCounts(StructureSums):
     def _width(self) -> int:
         """Lines of the product."""
         return 1 + sum(self.structure.domain[name].size - 1 for name in self.columns)
-
-
-def _each(columns: list[Array], labels: list[range]) -> list[tuple[Array, int]]:
-    return [(column, label) for column, own in zip(columns, labels, strict=True) for label in own]

@@ -38,7 +38,7 @@ from dpgm_core.sources.contract import AnySource, Reading
 from dpgm_core.sources.reading import BATCH_ROWS
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
-from dpgm_core.structure.tables import Tables
+from dpgm_core.structure.tables import Tables, margin_of
 
 __all__ = [
     "BlockSums",
@@ -54,7 +54,6 @@ __all__ = [
     "count_codes",
     "fastest_sums",
     "fewest_sums",
-    "marginal",
     "tables_of",
 ]
 
@@ -191,23 +190,22 @@ def choose_blocks(structure: Structure) -> Blocks:
     ((0, 1, 2, 3),)
     """
     sizes = structure.domain.sizes
-    cliques = {frozenset(clique) for clique in structure.cliques if clique}
-    covered = {frozenset(clique) for clique in structure.nested}
-    largest = cliques - covered
-    maximal = [clique for clique in structure.cliques if frozenset(clique) in largest]
+    maximal = [clique for clique in structure.maximal if clique]
     # The greedy choice depends on where it starts: try some orders, always the same ones, and keep the fewest passes.
     orders = [maximal]
     if len(maximal) <= _MAX_CLIQUES_FOR_SEARCH:
         shuffler = random.Random(0)
         orders += [shuffler.sample(maximal, len(maximal)) for _ in range(15)]
     sets = min((_blocks(order, sizes) for order in orders), key=len)
+    return _blocks_of(structure, sets)
+
+
+def _blocks_of(structure: Structure, sets: Iterable[Sequence[str]]) -> Blocks:
+    """Return blocks of these sets of attributes, each in the order of the columns."""
     columns = columns_of(structure)
     place = {name: position for position, name in enumerate(columns)}
-    return Blocks(
-        columns=columns,
-        sizes=tuple(sizes[name] for name in columns),
-        positions=tuple(tuple(sorted(place[name] for name in block)) for block in sets),
-    )
+    positions = tuple(tuple(sorted(place[name] for name in one)) for one in sets)
+    return Blocks(columns=columns, sizes=structure.domain.shape(columns), positions=positions)
 
 
 def tables_of(structure: Structure, blocks: Blocks, partial: IntArray) -> Tables:
@@ -236,16 +234,9 @@ def tables_of(structure: Structure, blocks: Blocks, partial: IntArray) -> Tables
             if key not in home:
                 hosts = set.intersection(*(containing[name] for name in clique))
                 home[key] = min(hosts, key=lambda host: counted[host][1].size)
-            table += marginal(*counted[home[key]], clique)
+            names, counts = counted[home[key]]
+            table += margin_of(counts, names, clique)
     return Tables(structure, values)
-
-
-def marginal(names: Sequence[str], counts: IntArray, clique: Clique) -> IntArray:
-    """The table of a clique inside a block, its axes as the clique has them. counts: of the block, by its names."""
-    others = tuple(axis for axis, name in enumerate(names) if name not in clique)
-    axes = [name for name in names if name in clique]
-    table = counts.sum(axis=others) if others else counts  # no copy of a table that is its own block
-    return table.transpose([axes.index(name) for name in clique])
 
 
 def _add_batch(blocks: Blocks, codes: Codes, sums: IntArray) -> None:
@@ -359,16 +350,16 @@ class TableCounts(BlockSums):
         assert self._blocks is not None
         return dict(self.__dict__)
 
-    @property
+    @cached_property
     def vector(self) -> Blocks:
         """A block for each largest clique, in the order of the columns."""
-        return self._largest
+        return _blocks_of(self.structure, filter(None, self.structure.maximal))
 
     def add(self, codes: Codes, lengths: IntArray | None, sums: IntArray) -> None:
         """Count all rows."""
         rows = len(codes[0])
         own = dict(zip(self.columns, codes, strict=True))
-        sizes = dict(zip(self.columns, self._largest.sizes, strict=True))
+        sizes = dict(zip(self.columns, self.vector.sizes, strict=True))
         for names, inside in self._blocks:
             shape = [sizes[name] for name in names]
             block = np.zeros(math.prod(shape), np.int64)
@@ -377,21 +368,8 @@ class TableCounts(BlockSums):
                 add_block(names, sizes, piece, block)
             counts = block.reshape(shape)
             for clique, at in inside:
-                sums[at] += marginal(names, counts, clique).ravel()
+                sums[at] += margin_of(counts, names, clique).ravel()
         sums[-1] += rows
-
-    @cached_property
-    def _largest(self) -> Blocks:
-        columns, sizes = columns_of(self.structure), self.structure.domain.sizes
-        place = {name: number for number, name in enumerate(columns)}
-        cliques = {frozenset(clique): None for clique in self.structure.cliques if clique}
-        covered = {frozenset(clique) for clique in self.structure.nested}
-        largest = [clique for clique in cliques if clique not in covered]
-        return Blocks(
-            columns=columns,
-            sizes=tuple(sizes[name] for name in columns),
-            positions=tuple(tuple(sorted(place[name] for name in clique)) for clique in largest),
-        )
 
     @cached_property
     def _blocks(self) -> list[tuple[list[str], list[tuple[tuple[str, ...], slice]]]]:
@@ -404,7 +382,7 @@ class TableCounts(BlockSums):
             for name in names:
                 hosts[name].add(number)
         cells, end = fused.block_cells(), 0
-        for clique, size in zip(self.groupings, self._largest.block_cells(), strict=True):
+        for clique, size in zip(self.groupings, self.vector.block_cells(), strict=True):
             home = min(set.intersection(*(hosts[name] for name in clique)), key=lambda number: (cells[number], number))
             inside[home].append((clique, slice(end, end + size)))
             end += size
@@ -441,10 +419,9 @@ class Passes:
     def under(cls, structure: Structure, weighted: Contributions | None = None, most: int = MOST_CELLS) -> Passes:
         """As few as have at most so many cells each, nearly, for records that stay the same."""
         if weighted is not None:
-            groups = _deal_groups(structure.sizes, most)
-            return cls(
-                structure, tuple(WeightedCounts(_structure_of_groups(structure, own), weighted) for own in groups), True
-            )
+            groups = [[structure.groups[number] for number in own] for own in _deal_groups(structure.sizes, most)]
+            parts = [Structure(structure.domain, (), tied=own) for own in groups]
+            return cls(structure, tuple(WeightedCounts(part, weighted) for part in parts), True)
         one = fewest_sums(structure)
         if one.cells <= most:
             return cls(structure, (one,))
@@ -518,10 +495,8 @@ class Passes:
 
 def _parts(structure: Structure, most: int) -> list[Structure]:
     """The distinct cliques in parts: the largest ones in turn, each with the cliques inside it."""
-    domain, covered = structure.domain, {frozenset(clique) for clique in structure.nested}
-    cliques = {frozenset(clique): clique for clique in structure.cliques}
-    largest = [clique for key, clique in cliques.items() if key not in covered]
-    nested = [clique for key, clique in cliques.items() if key in covered]
+    domain, largest = structure.domain, structure.maximal
+    nested = {frozenset(clique): clique for clique in structure.nested}.values()
     dealt = _deal_groups(Structure(domain, largest).sizes, most)
     parts = [[largest[number] for number in own] for own in dealt]
     places_of: dict[str, set[int]] = {}
@@ -548,10 +523,3 @@ def _deal_groups(sizes: Sequence[int], most: int) -> list[list[int]]:
         parts[-1].append(number)
         left -= cells
     return parts
-
-
-def _structure_of_groups(structure: Structure, numbers: Sequence[int]) -> Structure:
-    """Some of the groups."""
-    groups = [structure.groups[number] for number in numbers]
-    plain, tied = ([group for group in groups if (len(group) > 1) is several] for several in (False, True))
-    return Structure(structure.domain, [group[0] for group in plain], tied=tied)

@@ -144,8 +144,7 @@ def _binary(columns: Codes, products: _Products, penalty: float) -> FloatArray:
 
     def gradient(weights: FloatArray) -> FloatArray:
         residuals = signs / (1.0 + np.exp(signs * (design @ weights.T)))
-        slope: FloatArray = -(residuals.T @ design) / count
-        return slope
+        return np.asarray(-(residuals.T @ design) / count)
 
     weights = _minimum(gradient, room, shrink, curvature=_largest(design) / 4)
     sums = np.bincount(products.numbers, weights=weights[products.targets, products.others])
@@ -180,8 +179,7 @@ def _labelled(columns: Codes, sizes: Sequence[int], pairs: Sequence[Pair], penal
         scores -= np.repeat(np.maximum.reduceat(scores, starts[:-1], axis=1), labels, axis=1)
         odds = np.exp(scores)
         odds /= np.repeat(np.add.reduceat(odds, starts[:-1], axis=1), labels, axis=1)
-        slope: FloatArray = -((hot - odds).T @ design) / count
-        return slope
+        return np.asarray(-((hot - odds).T @ design) / count)
 
     weights = _minimum(gradient, room, shrink, curvature=_largest(design) / 2)
     strengths = []
@@ -260,8 +258,7 @@ def blocks_of(words: Array, blocks: int) -> IntArray:
     [0, 45, 89]
     """
     # The high half of the word, multiplied: nearly uniform is enough, as only independence is claimed.
-    numbers: IntArray = (((words >> np.uint64(32)) * np.uint64(blocks)) >> np.uint64(32)).astype(np.int64)
-    return numbers
+    return (((words >> np.uint64(32)) * np.uint64(blocks)) >> np.uint64(32)).astype(np.int64)
 
 
 def votes_of(voter: EdgeVotes, codes: Codes, lengths: IntArray | None, blocks: IntArray) -> Array:

@@ -196,9 +196,8 @@ class Mapped:
         ones, others = _codes(fine), _codes(coarse)
         mask = np.ones((fine.size, coarse.size), dtype=bool)
         for one, other in self.to:
-            mask[ones.get(one, fine.unknown), slice(None) if other == ANY else others.get(other, coarse.unknown)] = (
-                False
-            )
+            at = slice(None) if other == ANY else others.get(other, coarse.unknown)
+            mask[ones.get(one, fine.unknown), at] = False
         mask[mask.all(axis=1), coarse.null] = False
         return mask
 

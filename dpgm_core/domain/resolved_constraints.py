@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from attrs import frozen
 
-from dpgm_core._util.arrays import Array, FloatArray, IntArray
+from dpgm_core._util.arrays import Array, FloatArray, IntArray, aligned, along
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.constraints import WHOLE, Constraint, Mask, Ordered, axis_intervals, undetermined_mask
 from dpgm_core.errors import DomainError
@@ -64,7 +64,7 @@ class Resolved:
             one = waiting.pop(0)
             allowed = ~one.mask
             for axis, column in enumerate(one.columns):
-                allowed = allowed & _along(supported[column], axis, allowed.ndim)
+                allowed = allowed & along(supported[column], axis, allowed.ndim)
             for axis, column in enumerate(one.columns):
                 left: Mask = np.asarray(allowed.any(axis=tuple(at for at in range(allowed.ndim) if at != axis)))
                 if not left.any():
@@ -83,7 +83,7 @@ class Resolved:
                 allowed = ~one.mask
                 for axis, column in enumerate(one.columns):
                     if column not in inside:
-                        allowed = allowed & _along(self.possible[column], axis, allowed.ndim)
+                        allowed = allowed & along(self.possible[column], axis, allowed.ndim)
                 outside = tuple(axis for axis, column in enumerate(one.columns) if column not in inside)
                 ruled.append((inside, np.asarray(allowed.any(axis=outside))))
         ruled += [((name,), self.possible[name]) for name in names if name in self.possible]
@@ -92,9 +92,7 @@ class Resolved:
             return None
         mask = np.zeros(tuple(self._sizes[name] for name in names), dtype=bool)
         for inside, allowed in ruled:
-            order = np.argsort([names.index(name) for name in inside])
-            shape = [self._sizes[name] if name in inside else 1 for name in names]
-            mask |= ~allowed.transpose(order).reshape(shape)
+            mask |= ~aligned(allowed, inside, names)
         return mask
 
     def derived(self, taken: Container[str]) -> tuple[Derived, ...]:
@@ -148,11 +146,6 @@ class Resolved:
         names = [repr(name) for name in dict.fromkeys(name for one in guilty for name in one.of)]
         who = f"constraints {', '.join(names)} leave" if len(names) > 1 else f"constraint {names[0]} leaves"
         return f"{who} no label of {column!r} possible, so no record at all; change the constraints or the labels"
-
-
-def _along(codes: Mask, axis: int, axes: int) -> Mask:
-    """Return the codes along one of so many axes."""
-    return codes.reshape([-1 if other == axis else 1 for other in range(axes)])
 
 
 # --- Chains of orders, such as a <= b <= c, and what they imply that no single order does ---------
@@ -275,7 +268,7 @@ def _rule(
         sizes = [len(scales[name].present) for name in columns]
         table = np.ones(sizes, dtype=bool)
         for axis, name in enumerate(columns):
-            table &= _along(scales[name].present, axis, len(columns))
+            table &= along(scales[name].present, axis, len(columns))
         if not circle:
             first, last = scales[names[0]], scales[names[-1]]
             bad = _through(chain, scales)[:, None] > last.high[None, :]
@@ -300,17 +293,13 @@ def _says_more(chain: Sequence[Pair], direct: Sequence[Pair], scales: Mapping[st
     first = scales[chain[0][0]]
     start = first.low[first.present]
     least, inner = start, np.full(len(start), -math.inf)
-    for _, high, strict in chain[:-1]:
+    for _, high, strict in chain:
         scale = scales[high]
         least, inner = scale.after(least, strict), scale.after(inner, strict)
         low, top = scale.low[scale.present][None, :], scale.high[scale.present][None, :]
         own = np.maximum(inner[:, None], low)
+        left = (own <= top) & (least[:, None] > top)  # of the last column
         inner = np.where((own <= top) & (least[:, None] <= top), own, math.inf).min(axis=1, initial=math.inf)
-    _, high, strict = chain[-1]
-    scale = scales[high]
-    least, inner = scale.after(least, strict), scale.after(inner, strict)
-    low, top = scale.low[scale.present][None, :], scale.high[scale.present][None, :]
-    left = (np.maximum(inner[:, None], low) <= top) & (least[:, None] > top)
     for _, _, strictly in direct:
         left &= scale.after(start, strictly)[:, None] <= top
     return bool(left.any())

@@ -217,8 +217,7 @@ class Values:
 
     def _formatted(self, raw: bytes, form: str) -> int | None:
         try:
-            moment = datetime.strptime(raw.decode(), form)
-            return self.place(moment)
+            return self.place(datetime.strptime(raw.decode(), form))
         except (ValueError, OverflowError):
             return None
 

@@ -55,15 +55,12 @@ class Cover:
 
     @classmethod
     def of(cls, structure: Structure, parts: Sequence[Sequence[int]], inference: JunctionTree) -> Cover:
-        """parts: numbers of the groups of `structure` that each holds. Raises TooLarge."""
-        engines, cells = [], []
-        for part in parts:
-            engines.append(
-                inference.plain(Structure(structure.domain, [structure.groups[number][0] for number in part]))
-            )
-            cells.append(np.concatenate([np.arange(structure.slices[n].start, structure.slices[n].stop) for n in part]))
+        """structure: one clique to a group. parts: numbers of the groups that each holds. Raises TooLarge."""
+        cliques, every = structure.cliques, np.arange(structure.cells)
+        engines = tuple(inference.plain(Structure(structure.domain, [cliques[n] for n in part])) for part in parts)
+        cells = tuple(np.concatenate([every[structure.slices[n]] for n in part]) for part in parts)
         holders = np.bincount(np.concatenate(cells), minlength=structure.cells)
-        return cls(structure=structure, engines=tuple(engines), cells=tuple(cells), holders=holders)
+        return cls(structure=structure, engines=engines, cells=cells, holders=holders)
 
 
 @frozen(kw_only=True, eq=False)
@@ -189,8 +186,8 @@ class Growth:
             inside = frozenset(name for name in start if name in self._around or name in self.names)
             if not inside or any(name in self.placed for name in inside):
                 continue
-            if self._whole and any(self._near(name) for name in inside):
-                continue
+            if self._whole and any(not one.isdisjoint(self.placed) for name in inside for one, _ in self._around[name]):
+                continue  # an attribute shares a clique with one that is placed
             for name in sorted(inside):
                 self._place(name, inside)
             self._offer(inside)
@@ -198,10 +195,6 @@ class Growth:
                 name = heapq.heappop(self._heap)[-1]
                 if name not in self.placed:
                     self._join(name, self._hosts[name][-1])
-
-    def _near(self, name: str) -> bool:
-        """Whether an attribute shares a clique with one that is placed."""
-        return any(not scope.isdisjoint(self.placed) for scope, _ in self._around[name])
 
     def _place(self, name: str, cluster: frozenset[str]) -> None:
         self.placed[name] = cluster
@@ -311,16 +304,16 @@ class Blocks:
         """structure: one clique to a group, none of them empty. Raises TooLarge."""
         block_of = {name: number for number, names in enumerate(blocks) for name in names}
         pieces = []
-        inside: list[dict[Clique, None]] = [{} for _ in blocks]
+        inside: list[dict[frozenset[str], Clique]] = [{} for _ in blocks]
         for (clique,) in structure.groups:
             parts: dict[int, list[str]] = {}
             for name in clique:
                 parts.setdefault(block_of[name], []).append(name)
             pieces.append(tuple((block, tuple(names)) for block, names in parts.items()))
             for block, names in pieces[-1]:
-                inside[block][names] = None
+                inside[block].setdefault(frozenset(names), names)
         engines = tuple(
-            inference.plain(Structure(structure.domain.subset(names), list(_distinct(cliques))))
+            inference.plain(Structure(structure.domain.subset(names), cliques.values()))
             for names, cliques in zip(blocks, inside, strict=True)
         )
         return cls(structure=structure, engines=engines, pieces=tuple(pieces))
@@ -347,13 +340,6 @@ class Blocks:
         return np.array([codes[name] for name in names], dtype=np.int64)
 
 
-def _distinct(cliques: Mapping[Clique, None]) -> list[Clique]:
-    seen: dict[frozenset[str], Clique] = {}
-    for clique in cliques:
-        seen.setdefault(frozenset(clique), clique)
-    return list(seen.values())
-
-
 def ascend(blocks: Blocks, theta: Tables, start: Start) -> tuple[float, float]:
     """The bound from a start, and the slack for rounding, nats; (-inf, 0) where a block finds nothing possible.
 
@@ -370,9 +356,7 @@ def ascend(blocks: Blocks, theta: Tables, start: Start) -> tuple[float, float]:
             except InferenceError:
                 return best, _slack(blocks, theta, best)
             mu = beliefs.marginals
-            with np.errstate(invalid="ignore"):
-                energy = float(np.where(mu.values > 0, mu.values * phi.values, 0.0).sum())
-            entropies[block] = beliefs.log_partition - energy
+            entropies[block] = beliefs.log_partition - float(_weighted(mu.values, phi.values).sum())
             q[block] = {names: mu[names] for names in q[block]}
         energies = [_expected(theta, pieces, q) for pieces in blocks.pieces]
         low = math.fsum(entropies) + math.fsum(energies) if min(energies) > -math.inf else -math.inf
@@ -393,7 +377,9 @@ def _field(blocks: Blocks, theta: Tables, q: Start, block: int) -> Tables:
         table, axes = theta.group(number), list(blocks.structure.groups[number][0])
         for other, names in pieces:
             if other != block:
-                table = _averaged(table, axes, names, q[other][names])
+                last = range(-len(names), 0)
+                moved = np.moveaxis(table, [axes.index(name) for name in names], last)
+                table = np.asarray(_weighted(q[other][names], moved).sum(axis=tuple(last)))
                 axes = [name for name in axes if name not in names]
         group, order = structure.find(tuple(axes))
         mine = phi[structure.slices[group]].reshape(structure.shapes[group])
@@ -402,13 +388,10 @@ def _field(blocks: Blocks, theta: Tables, q: Start, block: int) -> Tables:
     return Tables(structure, phi)
 
 
-def _averaged(table: FloatArray, axes: Sequence[str], names: Clique, weights: FloatArray) -> FloatArray:
-    """sum over the axes `names` of table * weights, where 0 * -inf is 0."""
-    moved = np.moveaxis(table, [axes.index(name) for name in names], range(-len(names), 0))
+def _weighted(weights: FloatArray, table: FloatArray) -> FloatArray:
+    """Return table * weights, where 0 * -inf is 0."""
     with np.errstate(invalid="ignore"):
-        product = np.where(weights > 0, moved * weights, 0.0)
-    summed: FloatArray = product.sum(axis=tuple(range(-len(names), 0)))
-    return summed
+        return np.where(weights > 0, table * weights, 0.0)
 
 
 def _expected(theta: Tables, pieces: Sequence[tuple[int, Clique]], q: Start) -> float:
@@ -416,9 +399,7 @@ def _expected(theta: Tables, pieces: Sequence[tuple[int, Clique]], q: Start) -> 
     weights = np.ones(())
     for block, names in pieces:
         weights = np.multiply.outer(weights, q[block][names])
-    table = theta[tuple(name for _, names in pieces for name in names)]
-    with np.errstate(invalid="ignore"):
-        return float(np.where(weights > 0, table * weights, 0.0).sum())
+    return float(_weighted(weights, theta[tuple(name for _, names in pieces for name in names)]).sum())
 
 
 def _slack(blocks: Blocks, theta: Tables, low: float) -> float:
@@ -533,10 +514,7 @@ class Attractive:
         """
         singles, tables = np.stack([1 - q, q], axis=1), self._tables(q)
         degree = np.bincount(self.first, minlength=q.size) + np.bincount(self.second, minlength=q.size)
-        energy = 0.0
-        for probability, potential in ((singles, self.fields), (tables, self.pairs)):
-            with np.errstate(invalid="ignore"):
-                energy += float(np.where(probability > 0, probability * potential, 0.0).sum())
+        energy = float(_weighted(singles, self.fields).sum()) + float(_weighted(tables, self.pairs).sum())
         entropy = float((degree - 1) @ xlogy(singles, singles).sum(axis=1)) - float(xlogy(tables, tables).sum())
         return self.constant + energy + entropy
 
@@ -615,9 +593,7 @@ def _best(model: Attractive, start: FloatArray) -> FloatArray:
         q = expit(odds)
         return -model.value(q), -_slope(model, q) * q * (1 - q)
 
-    begin = logit(
-        np.clip(start, _START_PROBABILITIES[0], _START_PROBABILITIES[1])
-    )  # nearer to certain the slope is flat
+    begin = logit(np.clip(start, *_START_PROBABILITIES))  # nearer to certain the slope is flat
     result = minimize(
         fall,
         begin,
@@ -626,8 +602,7 @@ def _best(model: Attractive, start: FloatArray) -> FloatArray:
         bounds=[(-_MAX_LOG_ODDS, _MAX_LOG_ODDS)] * begin.size,
         options={"maxiter": _MAX_BETHE_STEPS},
     )
-    best: FloatArray = expit(result.x) if math.isfinite(result.fun) else expit(begin)
-    return best
+    return np.asarray(expit(result.x if math.isfinite(result.fun) else begin))
 
 
 def _slope(model: Attractive, q: FloatArray) -> FloatArray:
@@ -654,7 +629,7 @@ class PartwiseBounds:
     """
 
     def __init__(self, structure: Structure, *, cells: int = 1024, max_bytes: int = 2**31) -> None:
-        cliques = _maximal_cliques(structure)
+        cliques = sorted(filter(None, structure.maximal), key=len, reverse=True)
         singles = [(name,) for name in structure.domain.names if (name,) not in cliques]
         self._plain = Structure(structure.domain, [*cliques, *singles])
         self._single = range(len(cliques), len(cliques) + len(singles))
@@ -677,9 +652,8 @@ class PartwiseBounds:
         """The interval, nats. Raises InferenceError for NaN and +inf and where a part finds every record impossible."""
         theta = potentials.embed(self._plain)
         divided = divide(self._cover, theta.values)
-        rounding = (
-            _EPSILON * (potentials.structure.cells + 1) * (1 + _magnitude(potentials.values, potentials.structure))
-        )
+        own = potentials.structure
+        rounding = _EPSILON * (own.cells + 1) * (1 + _magnitude(potentials.values, own))
         high = divided.bound + divided.slack + rounding
         if len(self._cover.engines) == 1:
             low = divided.bound - divided.slack - rounding
@@ -693,10 +667,8 @@ class PartwiseBounds:
     def _rises(self, theta: Tables, divided: Division) -> Iterator[tuple[float, float, str]]:
         """Lower bounds, the slack of each, and whose it is, from the marginals of the parts and from a record."""
         names = theta.structure.domain.names
-        tables = [
-            Tables(engine.structure, values)
-            for engine, values in zip(self._cover.engines, divided.marginals, strict=True)
-        ]
+        parts = zip(self._cover.engines, divided.marginals, strict=True)
+        tables = [Tables(engine.structure, values) for engine, values in parts]
         single = {name: np.mean([one[(name,)] for one in tables], axis=0) for name in names}
         starts = [(single, "structured mean field's")]
         record = self._record(theta, divided)
@@ -725,20 +697,6 @@ class PartwiseBounds:
             if np.array_equal(before, record):
                 break
         return record
-
-
-def _maximal_cliques(structure: Structure) -> list[Clique]:
-    """The cliques that lie in no other one, once each."""
-    distinct: dict[frozenset[str], Clique] = {}
-    around: dict[str, list[frozenset[str]]] = {name: [] for name in structure.domain.names}
-    for clique in sorted(structure.cliques, key=len, reverse=True):
-        names = frozenset(clique)
-        if not names or any(names <= other for other in min((around[name] for name in clique), key=len)):
-            continue
-        distinct[names] = clique
-        for name in clique:
-            around[name].append(names)
-    return list(distinct.values())
 
 
 def _log_weights(theta: Tables, records: IntArray) -> FloatArray:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from attrs import evolve
 
-from dpgm_core._util.arrays import Array, Codes, FloatArray
+from dpgm_core._util.arrays import Array, Codes, FloatArray, aligned
 from dpgm_core.domain.attribute import code_dtype
 from dpgm_core.domain.domain import Domain
 from dpgm_core.domain.resolved_constraints import Derived
@@ -295,8 +295,7 @@ class ConstrainedEngine:
                 codes[one.column] = one.code[codes[one.of]]
         shape = self._structure.domain.shape(names)
         at = np.ravel_multi_index(tuple(codes[name] for name in names), shape)
-        summed: FloatArray = np.bincount(at, table.reshape(-1), math.prod(shape)).astype(np.float64).reshape(shape)
-        return summed
+        return np.bincount(at, table.reshape(-1), math.prod(shape)).astype(np.float64).reshape(shape)
 
     def _with_derived(self, codes: Codes) -> Codes:
         columns = dict(zip(self._structure.domain.names, codes, strict=True))
@@ -354,9 +353,6 @@ def _ruled(domain: Domain, wide: Structure, derived: set[str]) -> FloatArray:
             continue
         number = next(n for n, group in enumerate(wide.groups) if len(group) == 1 and set(one.columns) <= set(group[0]))
         clique = wide.groups[number][0]
-        inside = [name for name in clique if name in one.columns]
-        mask = one.mask.transpose([one.columns.index(name) for name in inside])
-        shape = [size if name in one.columns else 1 for name, size in zip(clique, wide.shapes[number], strict=True)]
         block = values[wide.slices[number]].reshape(wide.shapes[number])
-        block[np.broadcast_to(mask.reshape(shape), block.shape)] = -np.inf
+        block[np.broadcast_to(aligned(one.mask, one.columns, clique), block.shape)] = -np.inf
     return values

@@ -107,7 +107,6 @@ class Inference(Protocol):
     @property
     def max_order(self) -> int | None:
         """Largest number of attributes with several labels in one clique; None if only size limits it."""
-        ...
 
     def compile(self, structure: Structure) -> Engine:
         """Return an engine for the structure; do all work that depends on the structure alone.
@@ -117,7 +116,6 @@ class Inference(Protocol):
         TooLarge
             With sizes, for what does not fit.
         """
-        ...
 
 
 @runtime_checkable
@@ -127,12 +125,10 @@ class Engine(Protocol):
     @property
     def structure(self) -> Structure:
         """Structure that the engine was compiled for."""
-        ...
 
     @property
     def exact(self) -> bool:
         """Whether its marginals are those of the model, whatever the structure."""
-        ...
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -143,12 +139,10 @@ class Engine(Protocol):
         0 in all results; only such an engine is used over a domain with constraints, and
         `dpgm_core.inference.constrained` makes any engine honour them.
         """
-        ...
 
     @property
     def cost(self) -> str | None:
         """Sizes that one inference takes, in words for people who plan; None if unknown."""
-        ...
 
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
         """Return marginals and log-partition of p(x) proportional to exp(sum of potentials).
@@ -165,7 +159,6 @@ class Engine(Protocol):
         InferenceError
             For NaN or +inf potentials, and when every record has probability 0.
         """
-        ...
 
 
 @runtime_checkable
@@ -177,7 +170,6 @@ class Bounder(Protocol):
 
         Raises InferenceError as `infer` does.
         """
-        ...
 
 
 @runtime_checkable
@@ -186,7 +178,6 @@ class Explainer(Protocol):
 
     def explain(self) -> object:
         """Return a value with the figures of an inference, whose `str` is for people."""
-        ...
 
 
 @runtime_checkable
@@ -195,7 +186,6 @@ class Maximizer(Protocol):
 
     def maximize(self, potentials: Tables) -> tuple[dict[str, int], float]:
         """Return a most probable record (attribute -> code) and its unnormalised log-probability, nats."""
-        ...
 
 
 @runtime_checkable
@@ -217,7 +207,6 @@ class Querier(Protocol):
         TooLarge
             With sizes, before anything of that size is made.
         """
-        ...
 
 
 @runtime_checkable
@@ -230,11 +219,9 @@ class Estimator(Protocol):
 
     def estimates(self, potentials: Tables, queries: Sequence[Clique]) -> Estimates:
         """Return what `answers` returns, with standard errors; raise what that raises."""
-        ...
 
     def caveats(self, potentials: Tables) -> Sequence[str]:
         """Return sentences about its draws at these potentials, before any is made."""
-        ...
 
 
 @runtime_checkable
@@ -246,7 +233,6 @@ class Sampler(Protocol):
 
         Those of an `Estimator` are neither: they are as near as its draws come, which its notes say.
         """
-        ...
 
 
 @runtime_checkable
@@ -258,7 +244,6 @@ class Rounder(Protocol):
 
         Of n rows alike in all that an attribute depends on, n p(code), rounded down or up, get each code.
         """
-        ...
 
 
 @runtime_checkable
@@ -271,7 +256,6 @@ class SecondOrder(Protocol):
         Cov(T) V is the derivative of the marginals of one record along V, the Hessian of log Z times V; its m columns
         are computed together. Raises InferenceError as `infer` does, and for directions that are not finite.
         """
-        ...
 
 
 @runtime_checkable
@@ -280,7 +264,6 @@ class Batched(Protocol):
 
     def infer_many(self, potentials: Array, *, total: float = 1.0) -> list[Beliefs]:
         """Return what `infer` returns for each row of log-potentials (n, cells), nats; raise what `infer` raises."""
-        ...
 
 
 def rows_of(potentials: Array, structure: Structure) -> FloatArray:

@@ -36,7 +36,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 from attrs import evolve, field, frozen
 
-from dpgm_core._util.arrays import Array, FloatArray, IntArray
+from dpgm_core._util.arrays import Array, FloatArray, IntArray, ratio
 from dpgm_core.domain.resolved_constraints import Derived
 from dpgm_core.errors import InferenceError, OptionError, TooLarge, brief
 from dpgm_core.models.corrections import MAX_CELLS, Grid, Split
@@ -302,7 +302,7 @@ class _Question:
         shares = counts / counts.sum()
         if result.cells is not None:
             # Rows lie over what determines their derived columns as the model does.
-            shares = table * np.divide(shares, inside, out=np.zeros_like(shares), where=inside > 0)[result.cells]
+            shares = table * ratio(shares, inside)[result.cells]
         return evolve(result, table=shares)
 
     def sum_up(self, table: FloatArray) -> FloatArray:
@@ -439,8 +439,7 @@ def _support(
         rest = influence - question.grid.by_code(effects.project(average, question.weights(table)))
         splits = [(one, one.influence(influence)) for one in question.grid.splits(table, effects) if one.is_measured]
         rest = rest - _over_codes(question.grid, splits)
-        whole = (influence**2) @ table
-        shares = np.divide((rest**2) @ table, whole, out=np.zeros(count), where=whole > 0)
+        shares = ratio((rest**2) @ table, (influence**2) @ table)
         higher = np.flatnonzero((shares > worst) & (shares > _MAX_MEASURED))
         worst = np.maximum(worst, shares)
         above = np.flatnonzero(shares > _MAX_MEASURED)

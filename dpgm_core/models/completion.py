@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import frozen
 
-from dpgm_core._util.arrays import Array, FloatArray, IntArray
+from dpgm_core._util.arrays import Array, FloatArray, IntArray, aligned
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.domain.attribute import Attribute, code_dtype, first_repeated
 from dpgm_core.domain.domain import Domain
@@ -153,20 +153,14 @@ class Conditional:
         columns = {}
         for name, column in blocks.items():
             if isinstance(self.distribution, MergedDistribution) and name in self.distribution.merged.of:
-                at = np.flatnonzero(codes[name] < 0)
-                drawn = self._code_in(name, column[at], generator)
+                merge, at = self.distribution.merged.of[name], np.flatnonzero(codes[name] < 0)
+                weights = np.where(self.allowed[name], merge.weights, 0.0)
+                weights = np.where(merge.codes[None, :] == np.arange(merge.blocks)[:, None], weights, 0.0)
+                drawn = _chosen(np.cumsum(weights, axis=1), column[at], generator)
                 column = codes[name].astype(np.int64)
                 column[at] = drawn
             columns[name] = column
         return columns
-
-    def _code_in(self, name: str, blocks: IntArray, generator: np.random.Generator) -> IntArray:
-        assert isinstance(self.distribution, MergedDistribution)
-        merge = self.distribution.merged.of[name]
-        weights = np.where(self.allowed[name], merge.weights, 0.0)
-        weights = np.where(merge.codes[None, :] == np.arange(merge.blocks)[:, None], weights, 0.0)
-        upto = np.cumsum(weights, axis=1)
-        return _chosen(upto, blocks, generator)
 
 
 def conditional(
@@ -250,7 +244,7 @@ def _eliminated(
         others = tuple(dict.fromkeys(other for names, _ in bucket for other in names if other != name))
         product: FloatArray = np.zeros(1)
         for names, table in bucket:
-            product = product + _aligned(names, table, (*others, name))
+            product = product + aligned(table, names, (*others, name))
         top = product.max(axis=-1, keepdims=True)
         top = np.where(top == -math.inf, 0.0, top)
         weights = np.exp(product - top)
@@ -262,14 +256,6 @@ def _eliminated(
         else:
             mass = mass + message
     return products, mass
-
-
-def _aligned(names: Clique, table: FloatArray, onto: Clique) -> FloatArray:
-    """The table with an axis for each attribute of `onto`, of length 1 where it lacks it, behind that of the rows."""
-    present = [name for name in onto if name in names]
-    moved = table.transpose([0, *(1 + names.index(name) for name in present)])
-    shape = iter(moved.shape[1:])
-    return moved.reshape([moved.shape[0], *(next(shape) if name in names else 1 for name in onto)])
 
 
 def _picked(weights: FloatArray, local: IntArray, others: Sequence[Array], generator: np.random.Generator) -> IntArray:

@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from attrs import frozen
 
-from dpgm_core._util.arrays import Array, FloatArray, IntArray
+from dpgm_core._util.arrays import Array, FloatArray, IntArray, ratio
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import TooLarge
 from dpgm_core.models.effects import Axes, Effects, effects_of
@@ -157,7 +157,7 @@ class Split:
             at=at,
             merge=merge,
             shares=whole.sum(axis=1),
-            others=np.divide(inside, mass[:, None], out=np.zeros_like(inside), where=mass[:, None] > 0),
+            others=ratio(inside, mass[:, None]),
             variance=np.minimum(known, most)[merge.codes],
             is_told=(known < most)[merge.codes] & np.logical_not(merge.is_alone),
         )
@@ -254,7 +254,7 @@ def correct_shares(
             weights, even, shares, variance = (
                 one.along(part[None], free)[0] for part in (one.merge.weights, 1 / one.sizes, one.shares, one.variance)
             )
-            ahead = np.divide(answer, shares, out=np.zeros_like(answer), where=shares > 0)
+            ahead = ratio(answer, shares)
             noise = noise + ahead**2 * (1 - even) * variance
             parts[0] = axes, parts[0][1] * weights
             parts.append(((one.at,), ahead * (even - weights) * one.along(one.is_told[None], free)[0]))

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from attrs import frozen
 
-from dpgm_core._util.arrays import FloatArray
+from dpgm_core._util.arrays import FloatArray, ratio
 from dpgm_core.errors import OptionError, StructureError, TooLarge
 from dpgm_core.inference.junction_tree.cluster_tree import ClusterTree, cluster_tree
 from dpgm_core.models.intervals import checked_level, interval
 from dpgm_core.models.model import Model
 from dpgm_core.models.queries import check_queries, read_names, refuse_unmeasured
 from dpgm_core.structure.graphs import Clique, components
+from dpgm_core.structure.tables import margin_of
 
 __all__ = ["Dependence", "measure_dependence", "pair_tables"]
 
@@ -61,11 +62,8 @@ class _Walk:
     def margin(self, cluster: int, names: Clique) -> FloatArray:
         """(B, *shape of the names), which the cluster holds."""
         if (cluster, names) not in self.margins:
-            clique = self.cliques[cluster]
-            left = tuple(name for name in clique if name in names)
-            table = self.tables[cluster].sum(axis=tuple(at + 1 for at, name in enumerate(clique) if name not in names))
-            order = [0, *(1 + left.index(name) for name in names)]
-            self.margins[cluster, names] = np.ascontiguousarray(table.transpose(order))
+            margin = margin_of(self.tables[cluster], self.cliques[cluster], names)
+            self.margins[cluster, names] = np.ascontiguousarray(margin)
         return self.margins[cluster, names]
 
     def inside(self, cluster: int, name: str) -> Iterator[tuple[str, str, FloatArray]]:
@@ -84,7 +82,7 @@ class _Walk:
         stack = [(above, source, self.joints[source], self.margin(source, (name, *self.joints[source])))]
         while stack:
             cluster, origin, joint, table = stack.pop()
-            message = _conditional(table, self.margin(cluster, joint))
+            message = ratio(table, self.margin(cluster, joint)[:, None])  # p(a | joint)
             tables: dict[Clique, FloatArray] = {joint: table}
             for target in self.asked[cluster]:
                 if target not in joint:
@@ -116,13 +114,6 @@ class _Walk:
         product = product.reshape(count, *middle, rows, *(sizes[name] for name in new))
         places = [1 + at + (at >= len(shared)) for at in (axes.index(name) for name in out)]
         return np.asarray(product.transpose([0, 1 + len(shared), *places]))
-
-
-def _conditional(table: FloatArray, mass: FloatArray) -> FloatArray:
-    """p(a | S) from p(a, S) and p(S), (B, labels of a, *shape of S); 0 where S has probability 0."""
-    mass = mass[:, None]
-    quotient: FloatArray = np.divide(table, mass, out=np.zeros(table.shape), where=mass > 0)
-    return quotient
 
 
 # --- Mutual information and Cramér's V ------------------------------------------------------------
@@ -237,7 +228,9 @@ def measure_dependence(
     v = _cramers(model, names, queries, squares)
     bounds: dict[str, FloatArray] = {}
     if model.replicates:
-        for key, estimates, most in (("", information, _most(model, queries)), ("v_", v, np.ones(v.shape[1]))):
+        sizes = model.domain.sizes
+        nats = np.array([math.log(min(sizes[one], sizes[two])) for one, two in queries])
+        for key, estimates, most in (("", information, nats), ("v_", v, np.ones(v.shape[1]))):
             bounds[f"{key}low"], bounds[f"{key}high"] = _interval(estimates, level, most)
     return Dependence(
         names=names,
@@ -359,9 +352,7 @@ def _entropy(shares: FloatArray) -> FloatArray:
 
 
 def _over_root(shares: FloatArray) -> FloatArray:
-    roots = np.sqrt(np.maximum(shares, 0.0))
-    inverse: FloatArray = np.divide(1.0, roots, out=np.zeros(shares.shape), where=roots > 0)
-    return inverse
+    return ratio(1.0, np.sqrt(np.maximum(shares, 0.0)))
 
 
 def _cramers(model: Model, names: Clique, pairs: Sequence[Clique], squares: FloatArray) -> FloatArray:
@@ -377,14 +368,8 @@ def _cramers(model: Model, names: Clique, pairs: Sequence[Clique], squares: Floa
     return np.asarray(np.minimum(np.sqrt(squares / most), 1.0))
 
 
-def _most(model: Model, pairs: Sequence[Clique]) -> FloatArray:
-    """The largest mutual information that each pair can have, nats."""
-    sizes = model.domain.sizes
-    return np.array([math.log(min(sizes[one], sizes[two])) for one, two in pairs])
-
-
 def _interval(estimates: FloatArray, level: float, most: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Ends from the model's row and those of its replicates; NaN where there are none."""
+    """Ends from the model's row and those of its replicates, NaN where there are none; most: what is possible."""
     low, high = np.full(most.shape, math.nan), np.full(most.shape, math.nan)
     known = np.isfinite(estimates).all(axis=0)
     if len(estimates) > 1:

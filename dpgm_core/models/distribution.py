@@ -27,7 +27,7 @@ from dpgm_core.inference.contract import (
 )
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
-from dpgm_core.structure.tables import Tables
+from dpgm_core.structure.tables import Tables, margin_of
 
 __all__ = ["Distribution", "check_potentials", "collect_potentials", "expectation", "pieces_of"]
 
@@ -124,10 +124,7 @@ class Distribution:
         left = [names for names in queries if names not in hosts]
         answers = dict(zip(left, self._across(left, fixed), strict=True))
         for names, host in hosts.items():
-            order = [name for name in host if name in names]
-            table = self.beliefs().marginals[host]
-            inside = table.sum(axis=tuple(at for at, name in enumerate(host) if name not in names))
-            answers[names] = inside.transpose([order.index(name) for name in names]).copy()
+            answers[names] = margin_of(self.beliefs().marginals[host], host, names).copy()
         return [answers[names] for names in queries]
 
     @one_thread

@@ -32,13 +32,14 @@ from typing import TypeAlias
 import numpy as np
 from attrs import field, frozen
 
-from dpgm_core._util.arrays import FloatArray, IntArray
+from dpgm_core._util.arrays import FloatArray, IntArray, aligned
 from dpgm_core.errors import TooLarge
 from dpgm_core.models.range_margins import covariance_of
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.totals import counted
 from dpgm_core.releases.views import block_sums
 from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.tables import margin_of
 
 __all__ = [
     "Axes",
@@ -296,10 +297,11 @@ def combine_tables(
             if axes:
                 windows.setdefault(axes[0], []).append((np.asarray(counts, np.float64), variance))
         elif axes and (whole or len(axes) == len(clique)):
-            table, each = _sum_out(clique, counts, axes, where, len(shape))
+            names = [attributes[axis] for axis in axes]
+            table = aligned(margin_of(counts, clique, names), names, attributes)[None]
             # Tables of the same attributes are averaged first, which changes no estimate.
             before, weight = inside.get((axes, whole), (np.zeros(()), 0.0))
-            new = 1 / (variance * each)
+            new = 1 / (variance * (counts.size // table.size))
             inside[axes, whole] = (before + new * table, weight + new)
     count = sum(2 ** len(axes) for axes, _ in inside)
     if count > _MAX_EFFECTS:
@@ -363,20 +365,6 @@ def _with_windows(
     return margin + along * (total[0] - margin.sum()), np.asarray(conditional)
 
 
-def _sum_out(
-    clique: Clique, counts: FloatArray, axes: Axes, where: Mapping[str, int], ndim: int
-) -> tuple[FloatArray, int]:
-    """Return the table over V's axes, (1, ...), and how many of its cells each cell of the result sums."""
-    outside = tuple(at for at, name in enumerate(clique) if name not in where)
-    each = math.prod(counts.shape[at] for at in outside)
-    names = [name for name in clique if name in where]
-    table = counts.sum(axis=outside, dtype=np.float64).transpose(np.argsort([where[name] for name in names]))
-    shape = [1] * ndim
-    for axis, size in zip(axes, table.shape, strict=True):
-        shape[axis] = size
-    return table.reshape(1, *shape), each
-
-
 # --- Released tables ------------------------------------------------------------------------------
 
 
@@ -431,7 +419,7 @@ def tables_of(
                 signs = functools.reduce(np.multiply.outer, [np.array([1.0, -1.0])] * len(clique))
                 yield clique, signs * (one.measured[number] / cells), variance, False
                 continue
-            counts = np.asarray(one.tables.group(number), dtype=np.float64).reshape(one.structure.shapes[number])
+            counts = np.asarray(one.tables.group(number), dtype=np.float64)
             covariance = covariance_of(one.noise[number])
             if covariance is not None:
                 name = clique[0]

@@ -38,6 +38,7 @@ from dpgm_core.models.effects import Effects, Measured, code_weights, combine_ta
 from dpgm_core.models.model import Model
 from dpgm_core.releases.totals import counted
 from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.tables import margin_of
 
 __all__ = ["Finding", "Findings", "expected_errors", "measure_findings", "say_errors"]
 
@@ -118,7 +119,7 @@ class Findings:
         even = [one.names[0] for one in self.columns if not one.found]
         count = len(self.columns)
         if not even:
-            return f"{_all(count, 'column')} told apart from even shares"
+            return f"{'the column is' if count == 1 else f'all {count:,} columns are'} told apart from even shares"
         names = ", ".join(even[:_MAX_NAMES]) + (", ..." if len(even) > _MAX_NAMES else "")
         if count == 1:
             return f"the column {names} cannot be told apart from even shares"
@@ -152,7 +153,9 @@ def measure_findings(model: Model) -> Findings | None:
     """
     if model.related is not None or not model.learned:
         return None
-    heavy = any(_is_heavy(noise) for one in model.learned for noise in one.noise)
+    # Whether some noise has heavier tails than a normal deviate.
+    duals = [noise.dual for one in model.learned for noise in one.noise]
+    heavy = any(dual is None or math.isfinite(dual.bound) for dual in duals)
     names = tuple(one.name for one in model.domain if one.size > 1 and one.name not in model.left_out)
     columns = []
     for name in names:
@@ -214,7 +217,8 @@ def _effects_of_pairs(
         ordered = [name for name in names if name in clique]
         for some in (*zip(ordered), *itertools.combinations(ordered, 2)):
             if whole or len(some) == len(clique):
-                table, cells = _sum_to(some, clique, counts)
+                table = np.asarray(margin_of(counts, clique, some), dtype=np.float64)
+                cells = counts.size // table.size
                 before, weights = means.get(some, (np.zeros(()), 0.0))
                 means[some] = before + table / (variance * cells), weights + 1 / (variance * cells)
     for pair in itertools.combinations(names, 2):
@@ -223,19 +227,6 @@ def _effects_of_pairs(
         if min(own) > 1 and all(part in means for part in parts):
             estimates = [(part, means[part][0] / means[part][1], 1 / means[part][1], part != pair) for part in parts]
             yield pair, combine_tables(pair, own, estimates, total)
-
-
-def _sum_to(some: Clique, clique: Clique, counts: FloatArray) -> tuple[FloatArray, int]:
-    """Return the table of some attributes, in their order, and how many cells each of its cells sums."""
-    outside = tuple(at for at, name in enumerate(clique) if name not in some)
-    left = [name for name in clique if name in some]
-    table = counts.sum(axis=outside).transpose([left.index(name) for name in some])
-    return np.asarray(table, dtype=np.float64), counts.size // table.size
-
-
-def _is_heavy(noise: Any) -> bool:
-    """Whether the noise has heavier tails than a normal deviate."""
-    return noise.dual is None or math.isfinite(noise.dual.bound)
 
 
 def _find(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -380,7 +371,3 @@ class _Axis:
         if self.functions is not None:
             return np.asarray(np.tensordot(table, self.functions, axes=(0, 0)))
         return np.moveaxis(np.sqrt(len(table)) * dct(table, axis=0, norm="ortho")[1:], 0, -1)
-
-
-def _all(count: int, what: str) -> str:
-    return f"the {what} is" if count == 1 else f"all {count:,} {what}s are"

@@ -131,13 +131,12 @@ def _are_finite(values: FloatArray, derivatives: FloatArray) -> Array:
 # --- Regressions ----------------------------------------------------------------------------------
 
 
-def _as_outcome(outcome: Array) -> FloatArray:
-    numbers = np.asarray(outcome, dtype=np.float64)
-    return numbers[:, None] if numbers.ndim == 1 else numbers
-
-
 def _as_floats(values: Array) -> FloatArray:
     return np.asarray(values, dtype=np.float64)
+
+
+def _as_outcome(outcome: Array) -> FloatArray:
+    return np.atleast_2d(_as_floats(outcome).T).T  # a column for one equation
 
 
 @frozen(kw_only=True, eq=False)
@@ -239,8 +238,7 @@ class Regression:
             return np.exp(np.minimum(predictor, 700.0))
         top = np.maximum(predictor.max(axis=1, keepdims=True), 0.0)
         odds = np.exp(predictor - top)
-        means: FloatArray = odds / (np.exp(-top) + odds.sum(axis=1, keepdims=True))
-        return means
+        return np.asarray(odds / (np.exp(-top) + odds.sum(axis=1, keepdims=True)))
 
     def _curvature(self, weights: FloatArray, coefficients: FloatArray) -> FloatArray:
         """H = sum_c w(c) x x' (the derivative of mu), (K, K)."""

@@ -320,5 +320,4 @@ def student(level: float, degrees: float | FloatArray) -> FloatArray:
     """Half the width, in standard errors, of the central interval of Student's t."""
     from scipy.special import stdtrit
 
-    quantile: FloatArray = stdtrit(degrees, (1 + level) / 2)
-    return quantile
+    return np.asarray(stdtrit(degrees, (1 + level) / 2))

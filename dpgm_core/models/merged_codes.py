@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from attrs import evolve, frozen
 
-from dpgm_core._util.arrays import Codes, FloatArray, IntArray
+from dpgm_core._util.arrays import Codes, FloatArray, IntArray, along
 from dpgm_core.domain.attribute import code_dtype
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError, OptionError, StructureError, TooLarge, human_bytes
@@ -67,8 +67,7 @@ class MergedAttribute:
 
     def expand(self, table: FloatArray, axis: int) -> FloatArray:
         """Spread an axis of blocks over their codes."""
-        shape = [-1 if at == axis else 1 for at in range(table.ndim)]
-        return table.take(self.codes, axis=axis) * self.weights.reshape(shape)
+        return table.take(self.codes, axis=axis) * along(self.weights, axis, table.ndim)
 
     def sum_up(self, table: FloatArray, axis: int) -> FloatArray:
         """Sum an axis of codes by block."""
@@ -239,8 +238,7 @@ def _range_weights(precision: FloatArray, counts: FloatArray, total: float, code
     a range together: on generated columns it made ranges twice as wrong.
     """
     shares = likely_shares(precision, precision @ counts, total, np.full(len(codes), 1 / len(codes)))
-    weights: FloatArray = shares / np.bincount(codes, weights=shares)[codes]
-    return weights
+    return np.asarray(shares / np.bincount(codes, weights=shares)[codes])
 
 
 def _nearest(values: FloatArray) -> FloatArray:
@@ -255,35 +253,31 @@ def _nearest(values: FloatArray) -> FloatArray:
 def _merged_attribute(fine: Domain, name: str, new: Sequence[int], releases: Sequence[NoisyTables]) -> MergedAttribute:
     """Return the blocks of one attribute, with weights from all one-way tables over it by inverse variance."""
     codes = np.asarray(new, dtype=np.int64)
-    tops, bottom, precision = np.zeros(len(codes)), 0.0, np.zeros((len(codes), len(codes)))
-    weighted = np.zeros(len(codes))
-    ranges = False
-    for release in releases:
-        for step in release.steps:
-            if not isinstance(step, NoisyTables) or step.holdout or step.structure.domain[name] != fine[name]:
-                continue
-            for number, group in enumerate(step.structure.groups):
-                if group == ((name,),):
-                    noise, table = step.noise[number], step.tables.group(number)
-                    covariance = covariance_of(noise)
-                    own = np.eye(len(codes)) / noise.variance if covariance is None else np.linalg.inv(covariance)
-                    ranges = ranges or covariance is not None
-                    weighted += own @ table
-                    precision += own
-                    tops += table / noise.variance
-                    bottom += 1 / noise.variance
-    if bottom == 0:
-        even = 1 / np.bincount(codes)[codes]
-        return MergedAttribute(codes=codes, weights=even)
-    if ranges:
+    steps = [step for release in releases for step in release.steps if isinstance(step, NoisyTables)]
+    measured = [
+        (step.noise[number], step.tables.group(number))
+        for step in steps
+        if not step.holdout and step.structure.domain[name] == fine[name]
+        for number, group in enumerate(step.structure.groups)
+        if group == ((name,),)
+    ]
+    if not measured:
+        return MergedAttribute(codes=codes, weights=1 / np.bincount(codes)[codes])
+    covariances = [covariance_of(noise) for noise, _ in measured]
+    if any(one is not None for one in covariances):
+        precision, weighted = np.zeros((len(codes), len(codes))), np.zeros(len(codes))
+        for (noise, table), one in zip(measured, covariances, strict=True):
+            own = np.eye(len(codes)) / noise.variance if one is None else np.linalg.inv(one)
+            weighted += own @ table
+            precision += own
         counts = np.asarray(np.linalg.solve(precision, weighted), np.float64)
         variance = float(np.trace(np.linalg.inv(precision))) / len(codes)
         weights = _range_weights(precision, counts, max(1.0, float(counts.sum())), codes)
         return MergedAttribute(codes=codes, weights=weights, counts=counts, variance=variance, precision=precision)
-    counts, variance = tops / bottom, 1 / bottom
-    return MergedAttribute(
-        codes=codes, weights=block_weights(counts, variance, codes), counts=counts, variance=variance
-    )
+    bottom = sum(1 / noise.variance for noise, _ in measured)
+    counts, variance = np.sum([table / noise.variance for noise, table in measured], axis=0) / bottom, 1 / bottom
+    weights = block_weights(counts, variance, codes)
+    return MergedAttribute(codes=codes, weights=weights, counts=counts, variance=variance)
 
 
 # --- Queries over all codes -----------------------------------------------------------------------
@@ -371,8 +365,9 @@ class MergedDistribution:
 
     def entropy(self) -> float:
         """Return the entropy of one record, nats: of the blocks, plus that inside blocks."""
-        inside = sum(self._inside(name, merge.log_weights) for name, merge in self.merged.of.items())
-        return max(0.0, self.base.entropy() - inside)
+        merged = self.merged.of.items()
+        inside = (expectation(self.marginals_of([(name,)], {})[0], merge.log_weights) for name, merge in merged)
+        return max(0.0, self.base.entropy() - sum(inside))
 
     def _split(
         self, columns: Codes, codes_of: Callable[[MergedAttribute, IntArray], IntArray], fixed: Mapping[str, int]
@@ -387,10 +382,6 @@ class MergedDistribution:
                 column = codes_of(merge, column.astype(np.int64)).astype(code_dtype(one.size))
             codes.append(column)
         return codes
-
-    def _inside(self, name: str, logs: FloatArray) -> float:
-        """Return the expectation of a function of one attribute's code, which may be infinite with probability 0."""
-        return expectation(self.marginals_of([(name,)], {})[0], logs)
 
     def _check(self, fixed: Mapping[str, int]) -> None:
         if not self.merged.is_possible(fixed):

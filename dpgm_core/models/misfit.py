@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from attrs import frozen
 
-from dpgm_core._util.arrays import FloatArray
+from dpgm_core._util.arrays import FloatArray, aligned, ratio
 from dpgm_core.errors import OptionError
 from dpgm_core.models.intervals import Interval
 from dpgm_core.models.range_margins import covariance_of
@@ -142,8 +142,7 @@ def cell_scales(one: FloatArray, two: FloatArray) -> FloatArray:
 
 def margin_scales(shares: FloatArray) -> FloatArray:
     """The part of `cell_scales` that comes from one attribute."""
-    scale: FloatArray = (shares * (1 - shares)).clip(0.0) ** _SCALE_POWER
-    return scale
+    return np.asarray((shares * (1 - shares)).clip(0.0) ** _SCALE_POWER)
 
 
 def component(
@@ -375,11 +374,8 @@ def structure_variance(
     marginals = answers([*pairs, *((name,) for name in {name for pair in pairs for name in pair})])
     variance = np.zeros_like(answer)
     for one, two in pairs:
-        scale, table = cell_scales(marginals[one,], marginals[two,]), marginals[one, two]
-        share = np.divide(scale, table, out=np.zeros_like(scale), where=table > 0)
-        # `whole` has the names first and in their order, so the axes of what is left of the pair are in order too.
+        share = ratio(cell_scales(marginals[one,], marginals[two,]), marginals[one, two])
         share = share[tuple(fixed.get(name, slice(None)) for name in (one, two))]
         free = [name for name in (one, two) if name not in fixed]
-        shape = [answer.shape[axis] if name in free else 1 for axis, name in enumerate(names)]
-        variance += (answer * share.reshape(shape)) ** 2
+        variance += (answer * aligned(share, free, names)) ** 2
     return variance

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import evolve
 
-from dpgm_core._util.arrays import Array, FloatArray
+from dpgm_core._util.arrays import Array, FloatArray, ratio
 from dpgm_core._util.files import MODEL_FILE, plain, write_archive
 from dpgm_core._util.html import Html
 from dpgm_core._util.randomness import Randomness, randomness_or_system
@@ -365,9 +365,7 @@ class Model(Learned):
         targets = (attributes,) if isinstance(attributes, str) else tuple(attributes)
         conditions = (on,) if isinstance(on, str) else tuple(on)
         joint = self.marginal((*targets, *conditions))
-        mass = joint.sum(axis=tuple(range(len(targets))), keepdims=True)
-        table: FloatArray = np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0)
-        return table
+        return ratio(joint, joint.sum(axis=tuple(range(len(targets))), keepdims=True))
 
     def table(
         self, attributes: Sequence[str] | str, given: Mapping[str, object] | None = None, *, level: float | None = None

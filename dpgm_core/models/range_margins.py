@@ -15,6 +15,7 @@ from dpgm_core.privacy.mechanism import Noise
 from dpgm_core.privacy.ranges import RangeNoise
 from dpgm_core.releases.pooling import PooledNoise
 from dpgm_core.releases.release import NoisyTables
+from dpgm_core.structure.tables import margin_of
 
 __all__ = ["covariance_of", "likely_shares", "margin_estimate", "ranged"]
 
@@ -36,9 +37,8 @@ def margin_estimate(release: NoisyTables, name: str) -> tuple[FloatArray, FloatA
     for number, group in enumerate(structure.groups):
         if len(group) > 1 or name not in group[0] or release.contrasts:
             continue
-        table = np.asarray(release.tables.group(number), np.float64).reshape(structure.shapes[number])
-        axis = group[0].index(name)
-        margin = table.sum(axis=tuple(at for at in range(table.ndim) if at != axis))
+        table = np.asarray(release.tables.group(number), np.float64)
+        margin = margin_of(table, group[0], (name,))
         covariance = covariance_of(release.noise[number]) if table.ndim == 1 else None
         if covariance is None:
             covariance = np.eye(size) * (release.variances[number] * table.size / size)

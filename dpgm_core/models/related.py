@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import evolve, frozen
 
-from dpgm_core._util.arrays import Array, FloatArray, IntArray
+from dpgm_core._util.arrays import Array, FloatArray, IntArray, aligned, along
 from dpgm_core._util.randomness import Randomness, SeededRandomness, randomness_or_system
 from dpgm_core.components.registry import Registry
 from dpgm_core.domain.attribute import first_repeated
@@ -52,6 +52,7 @@ from dpgm_core.models.sampling import Form
 from dpgm_core.releases.session import caveats_of
 from dpgm_core.releases.totals import counted
 from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.tables import margin_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -497,9 +498,9 @@ class RelatedModel:
 class _Part:
     """A table of pairs whose weighted sum over sizes is a part of an answer.
 
-    clique: its attributes. axes: attribute -> the axis of the answer. weights: of each size, (sizes,), or one number
-    where the size is given. absent: attributes whose last code is of no child. fixed: attribute -> code, of children.
-    shape: of the answer.
+    clique: its attributes. axes: attribute -> the axis of the answer, in their order. weights: of each size, (sizes,),
+    or one number where the size is given. absent: attributes whose last code is of no child. fixed: attribute -> code,
+    of children. shape: of the answer.
     """
 
     clique: Clique
@@ -511,35 +512,25 @@ class _Part:
 
     def counts(self, table: FloatArray) -> FloatArray:
         """Return the expected number of children, or pairs, of a root by the axes of the answer."""
-        if SIZE in self.clique:
-            at = self.clique.index(SIZE)
-            table = table * self.weights.reshape([-1 if axis == at else 1 for axis in range(table.ndim)])
-        else:
-            table = table * self.weights
+        has_size = SIZE in self.clique
+        table = table * (along(self.weights, self.clique.index(SIZE), table.ndim) if has_size else self.weights)
         index = tuple(self.fixed.get(name, slice(-1) if name in self.absent else slice(None)) for name in self.clique)
         left = [name for name in self.clique if name not in self.fixed]
-        summed = tuple(at for at, name in enumerate(left) if name not in self.axes)
-        order = [self.axes[name] for name in left if name in self.axes]
-        return np.asarray(table[index].sum(axis=summed).transpose(np.argsort(order)))
+        return margin_of(table[index], left, tuple(self.axes))
 
     def features(self, grid: Clique, shape: Sequence[int]) -> FloatArray:
         """Return `counts` as functions of the cells of a grid, (numbers of the answer, *shape)."""
         numbers = math.prod(self.shape)
         values = np.eye(numbers).reshape(numbers, *self.shape)
-        names = sorted(self.axes, key=self.axes.__getitem__)
+        names = tuple(self.axes)
         values = np.pad(values, [(0, 0), *((0, int(name in self.absent)) for name in names)])
-        places = [grid.index(name) for name in names]
-        values = values.transpose([0, *(1 + at for at in np.argsort(places))])
-        values = values.reshape(
-            [numbers, *(size if name in names else 1 for name, size in zip(grid, shape, strict=True))]
-        )
+        values = aligned(values, names, grid)
         for name, code in self.fixed.items():
-            values = values * _along(np.eye(shape[grid.index(name)])[code], grid.index(name), len(grid))
-        weights = _along(self.weights, grid.index(SIZE), len(grid)) if SIZE in self.clique else self.weights
+            values = values * along(np.eye(shape[grid.index(name)])[code], grid.index(name), len(grid))
+        weights = along(self.weights, grid.index(SIZE), len(grid)) if SIZE in self.clique else self.weights
         for name in self.absent - set(names) - set(self.fixed):
-            weights = weights * _along(
-                np.append(np.ones(shape[grid.index(name)] - 1), 0.0), grid.index(name), len(grid)
-            )
+            there = np.append(np.ones(shape[grid.index(name)] - 1), 0.0)
+            weights = weights * along(there, grid.index(name), len(grid))
         return np.broadcast_to(values * weights, (numbers, *shape))
 
 
@@ -634,7 +625,3 @@ class _Question:
         if not total.sum() > 0:
             raise InferenceError("what is given has probability 0 under the model")
         return np.asarray(total / total.sum())
-
-
-def _along(values: FloatArray, axis: int, axes: int) -> FloatArray:
-    return values.reshape([-1 if other == axis else 1 for other in range(axes)])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import evolve
 
-from dpgm_core._util.arrays import Array, FloatArray, IntArray
+from dpgm_core._util.arrays import Array, FloatArray, IntArray, ratio
 from dpgm_core.domain.attribute import Attribute, code_dtype
 from dpgm_core.domain.constraints import Constraint, Ordered
 from dpgm_core.domain.related import FIRST, POSITION, PREVIOUS, SIZE, Related
@@ -259,8 +259,7 @@ class _Tilt:
     def __init__(self, name: str, state: IntArray, expected: FloatArray, step: float) -> None:
         self._name, self._state, self._step = name, state, step
         rows = np.bincount(state, minlength=len(expected))
-        sums = expected.sum(axis=1)
-        self._expected = expected * np.divide(rows, sums, out=np.zeros(len(sums)), where=sums > 0)[:, None]
+        self._expected = expected * ratio(rows, expected.sum(axis=1))[:, None]
         self._logs = np.zeros_like(expected)
 
     @property
@@ -279,8 +278,7 @@ class _Tilt:
 
 def _shares(table: FloatArray) -> FloatArray:
     """Return the distributions along the last axis; 0 where there is none."""
-    sums = table.sum(axis=-1, keepdims=True)
-    return np.asarray(np.divide(table, sums, out=np.zeros_like(table), where=sums > 0))
+    return ratio(table, table.sum(axis=-1, keepdims=True))
 
 
 def _ruled_out(

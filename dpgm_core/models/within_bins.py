@@ -550,11 +550,8 @@ def _written(values: Values, places: FloatArray, decimals: int | None) -> pa.Arr
             stamps = stamps.cast(pa.int32()).cast(pa.int64()).cast(pa.timestamp("s"))
         texts = pc.strftime(stamps, format=form, locale="C").cast(pa.string())
     else:
-        stood = distinct.dictionary
-        stood = (
-            stood if values.kind == "number" else stood.cast(pa.int64() if values.kind == "datetime" else pa.int32())
-        )
-        texts = pa.array([values.text(float(place)) for place in stood.to_pylist()], pa.string())
+        axis = {"number": pa.float64(), "datetime": pa.int64()}.get(values.kind, pa.int32())
+        texts = pa.array([values.text(float(one)) for one in distinct.dictionary.cast(axis).to_pylist()], pa.string())
     return texts.take(distinct.indices)
 
 

@@ -131,8 +131,7 @@ def united(structures: Sequence[Structure]) -> Structure:
             groups.setdefault(_canonical(group)[0], group)
     if len(groups) == len(first.groups):
         return first
-    plain = [group[0] for group in groups.values() if len(group) == 1]
-    return Structure(first.domain, plain, tied=[group for group in groups.values() if len(group) > 1])
+    return Structure(first.domain, (), tied=groups.values())
 
 
 def _check_poolable(releases: Sequence[NoisyTables]) -> None:

@@ -494,12 +494,11 @@ class _Reader:
         return tuple(map(tuple, groups))
 
     def _taken(self, count: int) -> IntArray:
-        part = self._numbers[self._at : self._at + count]
+        part: IntArray = self._numbers[self._at : self._at + count]
         if len(part) != count:
             raise ModelFileError("it holds fewer noisy numbers than its steps")
         self._at += count
-        taken: IntArray = part
-        return taken
+        return part
 
 
 # --- Release files, and releases in model files ---------------------------------------------------

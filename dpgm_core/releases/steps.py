@@ -245,8 +245,7 @@ class FoundBins:
         attribute, cells = self.attribute, self.search.cells
         bins = np.searchsorted(np.asarray(self.places), np.arange(cells), side="right") - 1
         own = [attribute.labels.index(label) for label in grid.labels[cells:]]
-        codes: IntArray = np.concatenate([bins, np.asarray(own, np.int64)]).astype(np.int64)
-        return codes
+        return np.concatenate([bins, np.asarray(own, np.int64)]).astype(np.int64)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values for a session's file."""
@@ -460,8 +459,7 @@ class NoisyScores:
     @property
     def numbers(self) -> IntArray:
         """As they were drawn, whole multiples of 1/1024 record."""
-        drawn: IntArray = np.rint(self.values * SCORE_GRID).astype(np.int64)
-        return drawn
+        return np.rint(self.values * SCORE_GRID).astype(np.int64)
 
     def step_document(self, place: Mapping[Clique, int]) -> dict[str, Any]:
         """JSON values for a session's file; place: the number of each candidate of the workload."""

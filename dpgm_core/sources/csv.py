@@ -309,12 +309,10 @@ class Dialect:
     def stated(self, path: Place) -> str:
         """The line of a spec that says so. A path in a folder is spelled out, as a spec's are relative to the spec."""
         full = str(path) if isinstance(path, Url) else path.name if path.parent == Path() else str(path.absolute())
-        plain = {"source": "csv", "path": full} | {
-            name: value for name, value in self.options.items() if value != _DEFAULTS[name]
-        }
-        return (
-            f"data = {{ {', '.join(f'{key} = {json.dumps(one, ensure_ascii=False)}' for key, one in plain.items())} }}"
-        )
+        own = {name: value for name, value in self.options.items() if value != _DEFAULTS[name]}
+        plain = {"source": "csv", "path": full, **own}
+        parts = (f"{key} = {json.dumps(one, ensure_ascii=False)}" for key, one in plain.items())
+        return f"data = {{ {', '.join(parts)} }}"
 
     @property
     def options(self) -> dict[str, Any]:

@@ -324,8 +324,7 @@ def _filled(array: Any, null: int = 0) -> CodeArray:
     # Numbers (or booleans) with `null` in place of nulls; without nulls a view of Arrow's own memory.
     if array.null_count:
         array = array.fill_null(bool(null) if pa.types.is_boolean(array.type) else null)
-    numbers: CodeArray = array.to_numpy(zero_copy_only=False)
-    return numbers
+    return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
 def _boolean_texts(attribute: Attribute) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError
 from dpgm_core.sources.contract import KeyedSource
 from dpgm_core.sources.encoding import key_texts
-from dpgm_core.sources.reading import BATCH_ROWS, attempt, checked_batch, shielded
+from dpgm_core.sources.reading import BATCH_ROWS, checked_batch, received
 
 __all__ = ["PersonSource", "Words", "checked_keys", "digests", "layout_of", "mixed", "packed", "part_of", "unpacked"]
 
@@ -118,9 +118,7 @@ class PersonSource:
 def checked_keys(source: KeyedSource, domain: Domain, key: str) -> Iterator[tuple[Codes, Any]]:
     """Batches of anybody's keyed source: all codes of the domain, made safe to index with, and the raw keys."""
     where = f"source {type(source).__name__}"
-    message = f"{where} failed while reading; its own message is withheld, it may quote records"
-    batches = attempt(message, lambda: source.keyed_batches(domain, domain.names, key))
-    for codes, keys in shielded(message, batches):
+    for codes, keys in received(source, lambda: source.keyed_batches(domain, domain.names, key)):
         safe = checked_batch(domain.attributes, codes, where)
         if not isinstance(keys, pa.Array) or len(keys) != len(safe[0]):
             raise DataError(f"{where} must yield one Arrow array of person keys with each batch, a key per record")

@@ -31,6 +31,7 @@ __all__ = [
     "mapped",
     "opened",
     "quiet",
+    "received",
     "safe_codes",
     "shielded",
 ]
@@ -69,6 +70,12 @@ def shielded(message: str, items: Iterable[T]) -> Iterator[T]:
     iterator = attempt(message, lambda: iter(items))
     while (item := attempt(message, lambda: next(iterator, end))) is not end:
         yield item  # type: ignore[misc]
+
+
+def received(source: object, call: Callable[[], Iterable[T]]) -> Iterator[T]:
+    """What `call` reads of anybody's source; what that raises becomes a DataError that names its class and no more."""
+    message = f"source {type(source).__name__} failed while reading; its own message is withheld, it may quote records"
+    yield from shielded(message, attempt(message, call))
 
 
 def opened(path: Place, call: Callable[[], T]) -> T:
@@ -143,10 +150,8 @@ def checked(source: Source, domain: Domain, columns: Sequence[str]) -> Iterator[
     [0, 1, 0]
     """
     attributes = [domain[name] for name in columns]
-    where = f"source {type(source).__name__}"
-    message = f"{where} failed while reading; its own message is withheld, it may quote records"
-    for batch in shielded(message, attempt(message, lambda: source.batches(domain, columns))):
-        yield checked_batch(attributes, batch, where)
+    for batch in received(source, lambda: source.batches(domain, columns)):
+        yield checked_batch(attributes, batch, f"source {type(source).__name__}")
 
 
 def checked_batch(attributes: Sequence[Attribute], batch: Codes, where: str) -> list[np.ndarray[Any, np.dtype[Any]]]:

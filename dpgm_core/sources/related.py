@@ -35,7 +35,7 @@ from dpgm_core.sources.persons import (
     packed,
     unpacked,
 )
-from dpgm_core.sources.reading import BATCH_ROWS, attempt, checked_batch, shielded
+from dpgm_core.sources.reading import BATCH_ROWS, checked_batch, received
 
 __all__ = ["RelatedSource", "count_unsorted", "one_or_related"]
 
@@ -195,15 +195,16 @@ class RelatedSource:
             yield from ((codes, key_texts(key, keys), None) for codes, keys in batches)
             return
         assert isinstance(source, RawValues)
-        where, names = f"source {type(source).__name__}", related.children.names
-        message = f"{where} failed while reading; its own message is withheld, it may quote records"
-        probe = self.tables[1][1]
-        # Which columns and types there are is checked as it is for a run without `order`, in words that may be shown.
-        attempt(message, lambda: source.keyed_batches(probe, probe.names, key) and None)
-        encode = encoders(related.children, names)
-        raw = attempt(message, lambda: source.raw_batches([*names, key, str(related.order)]))
-        for codes, (keys, order) in shielded(message, map(encode, shielded(message, raw))):
-            yield checked_batch(related.children.attributes, codes, where), key_texts(key, keys), order
+        probe, names = self.tables[1][1], related.children.names
+
+        def read() -> Iterator[tuple[Codes, list[Any]]]:
+            # Which columns and types there are is checked as it is for a run without `order`, in words to be shown.
+            source.keyed_batches(probe, probe.names, key)
+            return map(encoders(related.children, names), source.raw_batches([*names, key, str(related.order)]))
+
+        for codes, (keys, order) in received(source, read):
+            safe = checked_batch(related.children.attributes, codes, f"source {type(source).__name__}")
+            yield safe, key_texts(key, keys), order
 
 
 def one_or_related(data: object, related: Related | None) -> AnySource | None:
@@ -319,9 +320,8 @@ class _Children:
     def __init__(self, related: Related, keys: Any, hashes: Words) -> None:
         self._related, self._keys, self._hashes = related, keys, hashes
         self._layout = layout_of(related.children)
-        self._kept = _Rows(
-            np.zeros(0, np.int64), None, np.zeros(0, np.uint64), np.zeros((0, len(self._layout)), np.uint64)
-        )
+        hashes_of_none, no_words = np.zeros(0, np.uint64), np.zeros((0, len(self._layout)), np.uint64)
+        self._kept = _Rows(np.zeros(0, np.int64), None, hashes_of_none, no_words)
         self._waiting: list[tuple[Words, Any, _Order]] = []
         self._count = 0
 
@@ -417,8 +417,7 @@ def _ranks(texts: Any) -> IntArray:
     known = distinct.dictionary.to_pylist()
     ranks: IntArray = np.full(len(known) + 1, len(known))
     ranks[sorted(range(len(known)), key=known.__getitem__)] = np.arange(len(known))
-    result: IntArray = ranks[distinct.indices.fill_null(len(known)).to_numpy()]
-    return result
+    return np.asarray(ranks[distinct.indices.fill_null(len(known)).to_numpy()])
 
 
 class _Pairs:

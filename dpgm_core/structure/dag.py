@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpgm_core._util.arrays import FloatArray
+from dpgm_core._util.arrays import FloatArray, aligned
 from dpgm_core._util.html import Html, card, first
 from dpgm_core.domain.constraints import Mask
 from dpgm_core.domain.domain import Domain
@@ -135,8 +135,7 @@ class Dag:
     @cached_property
     def maximal(self) -> tuple[Clique, ...]:
         """The families that lie in no other one: their tables hold every family's counts."""
-        inside = set(self.structure().nested)
-        return tuple(family for family in self.families if family not in inside)
+        return self.structure().maximal
 
     @cached_property
     def heights(self) -> dict[str, int]:
@@ -220,7 +219,7 @@ class Dag:
                 scope = [name for name in above if name == other or name in self.parents[other]]
                 ruled = self.domain.impossible(scope)
                 if ruled is not None:
-                    reached &= ~ruled.reshape([self.domain[name].size if name in scope else 1 for name in above])
+                    reached &= ~aligned(ruled, scope, above)
             if (reached & ~there.any(axis=0)).any():
                 raise StructureError(
                     f"constraints leave {child!r} no label for some of its parents' labels, which the graph leaves "

@@ -84,14 +84,6 @@ class Elimination:
     treewidth: int
 
 
-def eliminate(adjacency: Mapping[str, set[str]], sizes: Mapping[str, int], order: Iterable[str]) -> Elimination:
-    """Price one elimination order by playing it."""
-    names = list(adjacency)
-    place = {name: i for i, name in enumerate(names)}
-    played = BitGraph.of(adjacency, sizes).play(map(place.__getitem__, order))
-    return _named(played, names)
-
-
 def _named(played: Played, names: Sequence[str]) -> Elimination:
     clusters = (
         (names[place], *(names[other] for other in places(near)))

@@ -38,7 +38,8 @@ class Structure:
         one here or in `tied`; the empty clique `()` will do, whose table is the number of records.
     tied : iterable of groups of cliques
         Each group shares one parameter table. Its cliques must be distinct and have the same shape, axis by axis. The
-        table of a group is the sum over its cliques, and its total is (number of cliques) * N.
+        table of a group is the sum over its cliques, and its total is (number of cliques) * N. A group of one clique is
+        the same as that clique in `cliques`.
 
     Raises
     ------
@@ -105,9 +106,7 @@ class Structure:
     @cached_property
     def slices(self) -> tuple[slice, ...]:
         """Where each group's table stands in the contiguous buffer of `Tables`."""
-        ends = [0]
-        for size in self.sizes:
-            ends.append(ends[-1] + size)
+        ends = itertools.accumulate(self.sizes, initial=0)
         return tuple(slice(low, high) for low, high in itertools.pairwise(ends))
 
     @cached_property
@@ -121,18 +120,12 @@ class Structure:
 
     @cached_property
     def _index(self) -> dict[Clique, int]:
-        index: dict[Clique, int] = {}
-        for number, group in enumerate(self.groups):
-            for clique in group:
-                index.setdefault(clique, number)
-        return index
+        # Reversed, so that the first of equal cliques stays.
+        return {clique: number for number, group in reversed([*enumerate(self.groups)]) for clique in group}
 
     @cached_property
     def _index_up_to_order(self) -> dict[frozenset[str], Clique]:
-        index: dict[frozenset[str], Clique] = {}
-        for clique in self.cliques:
-            index.setdefault(frozenset(clique), clique)
-        return index
+        return {frozenset(clique): clique for clique in reversed(self.cliques)}
 
     def find(self, clique: Sequence[str] | str) -> tuple[int, tuple[int, ...] | None]:
         """The group number of a clique and, if its names stand in another order, the transposition to apply.
@@ -161,8 +154,10 @@ class Structure:
         ('a', 'b')
         """
         names = frozenset(clique)
+        # Every clique that could contain the names: those of the name in the fewest cliques.
+        around = min((self._members.get(name, []) for name in names), key=len, default=self.cliques)
         return min(
-            (other for other in self._around(names) if names <= frozenset(other)),
+            (other for other in around if names <= frozenset(other)),
             key=lambda other: math.prod(self.domain.shape(other)),
             default=None,
         )
@@ -174,10 +169,6 @@ class Structure:
             for name in clique:
                 members.setdefault(name, []).append(clique)
         return members
-
-    def _around(self, names: frozenset[str]) -> Sequence[Clique]:
-        # Every clique that could contain the names: those of the name in the fewest cliques.
-        return min((self._members.get(name, []) for name in names), key=len, default=self.cliques)
 
     @cached_property
     def nested(self) -> tuple[Clique, ...]:
@@ -191,6 +182,17 @@ class Structure:
             return itertools.takewhile(lambda other: len(other) > len(clique), around)
 
         return tuple(clique for clique in self.cliques if any(set(clique).issubset(other) for other in longer(clique)))
+
+    @cached_property
+    def maximal(self) -> tuple[Clique, ...]:
+        """Cliques that lie in no other one, each set of attributes once.
+
+        >>> Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a",), ("b", "a")]).maximal
+        (('b', 'a'),)
+        """
+        covered = set(map(frozenset, self.nested))
+        distinct = dict.fromkeys(map(frozenset, self.cliques))
+        return tuple(self._index_up_to_order[names] for names in distinct if names not in covered)
 
     @cached_property
     def uncovered(self) -> tuple[str, ...]:
@@ -207,8 +209,7 @@ class Structure:
         >>> Structure(Domain.from_sizes({"a": 2}), [("a",)]).over(Domain.from_sizes({"a": 5})).cells
         5
         """
-        plain = [group[0] for group in self.groups if len(group) == 1]
-        return Structure(domain, plain, tied=[group for group in self.groups if len(group) > 1])
+        return Structure(domain, (), tied=self.groups)
 
     @classmethod
     def chain(cls, domain: Domain, order: int = 1) -> Structure:
@@ -358,9 +359,7 @@ class Structure:
         >>> Structure(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), [("a", "b")]).with_singletons().cliques
         (('a', 'b'), ('c',))
         """
-        plain = [group[0] for group in self.groups if len(group) == 1]
-        tied = [group for group in self.groups if len(group) > 1]
-        return Structure(self.domain, [*plain, *((name,) for name in self.uncovered)], tied=tied)
+        return Structure(self.domain, (), tied=[*self.groups, *(((name,),) for name in self.uncovered)])
 
     def untied(self) -> Structure:
         """Return the structure with a table for each clique, duplicates merged."""
@@ -368,8 +367,7 @@ class Structure:
 
     def only(self, number: int) -> Structure:
         """Return the structure with only one of the groups."""
-        group = self.groups[number]
-        return Structure(self.domain, group if len(group) == 1 else (), tied=(group,) if len(group) > 1 else ())
+        return Structure(self.domain, (), tied=[self.groups[number]])
 
     def measuring(self, cliques: Iterable[Clique]) -> Structure:
         """Return the structure of the tables that a release of these cliques measures.

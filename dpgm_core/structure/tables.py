@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from dpgm_core._util.arrays import Array, FloatArray
+from dpgm_core._util.arrays import Array, FloatArray, aligned
 from dpgm_core.errors import StructureError
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 
-__all__ = ["Tables"]
+__all__ = ["Tables", "margin_of"]
 
 _FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int64)
 
@@ -193,10 +193,8 @@ class Tables:
                 if host is None:
                     raise StructureError(f"no clique of the larger structure contains {clique!r}")
                 target = into.find(host)[0]
-                order = np.argsort([host.index(name) for name in clique])
-                shape = [size if name in clique else 1 for name, size in zip(host, into.shapes[target], strict=True)]
                 block = values[into.slices[target]].reshape(into.shapes[target])
-                block += part.transpose(order).reshape(shape)
+                block += aligned(part, clique, host)
         return Tables(into, values)
 
     def __add__(self, other: Tables) -> Tables:
@@ -228,6 +226,21 @@ class Tables:
 
     def __repr__(self) -> str:
         return f"Tables({len(self.structure.groups)} tables, {self.values.size} cells, {self.values.dtype})"
+
+
+def margin_of(table: Array, has: Sequence[str], names: Sequence[str]) -> Array:
+    """Return the table of `names`, its axes in their order, summed from one whose last axes are `has`.
+
+    A view where nothing is summed.
+
+    >>> margin_of(np.array([[1, 2], [3, 4]]), "ab", "b").tolist(), margin_of(np.array([[1, 2]]), "ab", "ba").tolist()
+    ([4, 6], [[1], [2]])
+    """
+    first = table.ndim - len(has)
+    others = tuple(first + at for at, name in enumerate(has) if name not in names)
+    axes = [name for name in has if name in names]
+    table = table.sum(axis=others) if others else table
+    return np.asarray(table.transpose([*range(first), *(first + axes.index(name) for name in names)]))
 
 
 def _numbers(buffer: Array) -> Array:

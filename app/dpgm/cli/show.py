@@ -466,7 +466,7 @@ class _Names:
         """Files of its releases, the first one first, or the file of its labels if there is no release."""
         start = f"{self.stem}.release"
         releases = [one for one in self._files() if one.name.startswith((f"{start}.", f"{start}-"))]
-        labels = [self.labels] if _is_there(self.labels) else []
+        labels = [self.labels] if os.path.lexists(self.labels) else []
         return sorted(releases, key=lambda one: (len(one.name), one.name)) or labels
 
     @property
@@ -474,7 +474,7 @@ class _Names:
         """Whether another file, or a ledger still to be created, has one of its names."""
         ledger = None if self.ledger is None else os.path.realpath(self.ledger.path)
         files = (self.release, self.model, self.labels)
-        return any(_is_there(file) or os.path.realpath(file) == ledger for file in files)
+        return any(os.path.lexists(file) or os.path.realpath(file) == ledger for file in files)
 
     def clear(self) -> None:
         """Remove the marker, and what `clear_parts` removes."""
@@ -506,7 +506,7 @@ class _Names:
         if any(one.name.startswith(f"{self.stem}.") and one not in saved for one in self._files()):
             return []
         said = [Path(line) for line in self._said() if not line.startswith(_MARKER_KEY)]
-        return saved + [one for one in said if _is_there(one) and one not in [*map(Path.absolute, saved)]]
+        return saved + [one for one in said if os.path.lexists(one) and one not in [*map(Path.absolute, saved)]]
 
     def goes_on_as(self, run: Spec) -> bool:
         """Return whether a run continues from the labels that are all that this one saved."""
@@ -550,7 +550,7 @@ def _reserve_names(run: Spec, left: Sequence[_Names]) -> tuple[_Names, int]:
     for number in itertools.count(1):
         names = _Names(run, run.name if number == 1 else f"{run.name}-{number}")
         while names.stem not in stems and not names.is_taken:
-            was_there = _is_there(names.marker)
+            was_there = os.path.lexists(names.marker)
             lock = _lock(names.marker, create=True, was_there=was_there)
             if lock is None:
                 break  # of a run that is under way
@@ -601,10 +601,6 @@ def _is_same_file(marker: Path, lock: int) -> bool:
         return os.path.samestat(marker.lstat(), os.fstat(lock))
     except OSError:
         return False
-
-
-def _is_there(path: Path) -> bool:
-    return os.path.lexists(path)
 
 
 def _remove(marker: Path) -> None:

@@ -49,7 +49,6 @@ class CollectiveEngine(Protocol):
         self, potentials: Tables, *, evidence_weight: float = 1.0, start: Tables | None = None
     ) -> CollectiveBeliefs:
         """Return the maximiser for these potentials, from the multipliers `start` of an earlier call, if any."""
-        ...
 
 
 class Collective(Protocol):
@@ -57,4 +56,3 @@ class Collective(Protocol):
 
     def compile(self, engine: Engine, evidence: NoisyTables) -> CollectiveEngine:
         """Return an engine for the release; each measured clique must lie in one of the engine's cliques."""
-        ...

@@ -195,7 +195,9 @@ class _Solver:
             gradient, value = response - residual, self.value
             free = ((u > low) | (gradient < 0)) & ((u < high) | (gradient > 0))
             metric = _FIRST_CURVATURE * self._metric(residual) + self.terms.bend(u)
-            direction = _within(secants.descent(gradient, metric, free), u, low, high)
+            direction = secants.descent(gradient, metric, free)
+            out = ((u <= low) & (direction < 0)) | ((u >= high) & (direction > 0))  # of the box
+            direction = np.where(out, 0.0, direction)
             if float(gradient @ direction) > 0:
                 secants = Secants(_MEMORY)
                 direction = secants.descent(gradient, metric, free)
@@ -255,9 +257,3 @@ class _Solver:
                 continue
             curvature = max(1.5 * curvature, measured) if measured > curvature else max(0.9 * curvature, 1e-3)
             x, z, y, residual, momentum = fresh, ahead, point, residual_after, momentum_after
-
-
-def _within(direction: FloatArray, u: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """The direction without what leads out of the box."""
-    leaving = ((u <= low) & (direction < 0)) | ((u >= high) & (direction > 0))
-    return np.where(leaving, 0.0, direction)

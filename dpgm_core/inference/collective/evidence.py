@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from attrs import field, frozen
 
-from dpgm_core._util.arrays import FloatArray
+from dpgm_core._util.arrays import FloatArray, ratio
 from dpgm_core.errors import InferenceError, OptionError, StructureError
 from dpgm_core.inference.contract import Engine
 from dpgm_core.privacy.mechanism import Noise
@@ -43,39 +43,30 @@ class Evidence(Protocol):
     @property
     def noisy(self) -> FloatArray:
         """y, records."""
-        ...
 
     def inside(self, multipliers: FloatArray) -> FloatArray:
         """The nearest multipliers where `conjugate` is finite."""
-        ...
 
     def pull(self, residual: FloatArray) -> FloatArray:
         """u = psi'(r), records^-1: where each cell pulls n."""
-        ...
 
     def step(self, start: FloatArray, residual: FloatArray, metric: FloatArray) -> FloatArray:
         """argmin_z  psi*(z) - residual . z + |z - start|^2_metric / 2, the proximal step."""
-        ...
 
     def ends(self) -> tuple[FloatArray, FloatArray]:
         """The box of u = psi'(r): no best multipliers are less or more."""
-        ...
 
     def response(self, multipliers: FloatArray) -> FloatArray:
         """psi*'(u), records: the residual at which u = psi'(r), the least in size; within the box."""
-        ...
 
     def bend(self, multipliers: FloatArray) -> FloatArray:
         """psi*''(u), records^2, to a few digits; within the box."""
-        ...
 
     def misfit(self, residual: FloatArray) -> FloatArray:
         """psi(r), nats, 0 where it is least."""
-        ...
 
     def conjugate(self, multipliers: FloatArray) -> FloatArray:
         """psi*(u), nats."""
-        ...
 
 
 @frozen(kw_only=True, eq=False)
@@ -143,11 +134,8 @@ class GeneralEvidence:
         return multipliers
 
     def pull(self, residual: FloatArray) -> FloatArray:
-        parts = [
-            -self.weight * noise.score(residual[at])
-            for noise, at in zip(self.release.noise, self.release.structure.slices, strict=True)
-        ]
-        pulled = np.concatenate(parts)
+        noises = zip(self.release.noise, self.release.structure.slices, strict=True)
+        pulled = np.concatenate([-self.weight * noise.score(residual[at]) for noise, at in noises])
         if np.any(np.isnan(pulled)):
             raise InferenceError("the noise's score is NaN for some residual; the mechanism's score() is at fault")
         return pulled
@@ -176,9 +164,7 @@ class GeneralEvidence:
         low, high = self.ends()
         move = _SHARE * (high - low)
         above, below = np.minimum(multipliers + move, high), np.maximum(multipliers - move, low)
-        rise = self.response(above) - self.response(below)
-        bend: FloatArray = np.divide(rise, above - below, out=np.zeros_like(rise), where=above > below)
-        return bend
+        return ratio(self.response(above) - self.response(below), above - below)
 
     def misfit(self, residual: FloatArray) -> FloatArray:
         return self._psi(residual) - self._psi(np.zeros_like(residual))
@@ -201,11 +187,8 @@ class GeneralEvidence:
         return (low + high) / 2
 
     def _psi(self, residual: FloatArray) -> FloatArray:
-        parts = [
-            -self.weight * noise.logpdf(residual[at])
-            for noise, at in zip(self.release.noise, self.release.structure.slices, strict=True)
-        ]
-        return np.concatenate(parts)
+        noises = zip(self.release.noise, self.release.structure.slices, strict=True)
+        return np.concatenate([-self.weight * noise.logpdf(residual[at]) for noise, at in noises])
 
 
 def evidence_of(release: NoisyTables, weight: float) -> DualEvidence | GeneralEvidence:

@@ -136,7 +136,8 @@ class _Run:
         that heeds the evidence.
         """
         damped, constant = not self.certified, self.options.schedule == "constant"
-        first = best = here = self._first(np.zeros_like(start) if damped else self.terms.inside(start))
+        here = self._at(np.zeros_like(start) if damped else self.terms.inside(start))
+        first = best = here = attrs.evolve(here, gap=math.nan, measure=math.inf) if damped else here
         rate = self.options.rate
         while self.calls < self.options.iterations and not self.is_converged(here):
             if not constant:
@@ -151,13 +152,10 @@ class _Run:
                 best = here
         return here if self.is_converged(here) or here.objective >= first.objective else best
 
-    def _first(self, u: FloatArray) -> _Point:
-        point = self._at(u)
-        return point if self.certified else attrs.evolve(point, gap=math.nan, measure=math.inf)
-
     def _at(self, u: FloatArray) -> _Point:
         """N mu(theta + u)."""
-        beliefs = self._infer(u)
+        self.calls += 1
+        beliefs = self.engine.infer(Tables(self.potentials.structure, self.potentials.values + u), total=self.total)
         marginals = beliefs.marginals.values
         residual = self.terms.noisy - marginals
         gap, misfit, _ = gap_of(self.terms, residual, u)
@@ -185,7 +183,3 @@ class _Run:
             gap=math.nan,
             measure=float(np.abs(proposed.marginals - before.marginals).sum()) / self.total,
         )
-
-    def _infer(self, u: FloatArray) -> Beliefs:
-        self.calls += 1
-        return self.engine.infer(Tables(self.potentials.structure, self.potentials.values + u), total=self.total)

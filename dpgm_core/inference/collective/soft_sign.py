@@ -121,15 +121,13 @@ class SoftSignEngine:
     def _spread(self, marginals: FloatArray) -> FloatArray:
         """The sampling error of each cell, records."""
         totals = np.repeat(self._evidence.totals, self._evidence.structure.sizes)
-        spread: FloatArray = np.sqrt(np.maximum(marginals * (1 - marginals / totals), 1e-12))
-        return spread
+        return np.asarray(np.sqrt(np.maximum(marginals * (1 - marginals / totals), 1e-12)))
 
     def _slope(self, residual: FloatArray, spread: FloatArray) -> FloatArray:
         """d pull / d residual by central differences, (cells,)."""
         step = 1e-3 * np.maximum(1.0, spread)
         rise = soft_sign(residual + step, spread, self._terms) - soft_sign(residual - step, spread, self._terms)
-        slope: FloatArray = np.maximum(rise / (2 * step), 0.0)
-        return slope
+        return np.asarray(np.maximum(rise / (2 * step), 0.0))
 
     def _infer(self, theta: FloatArray) -> Beliefs:
         return self._engine.infer(Tables(self._evidence.structure, theta), total=self._evidence.total)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from attrs import field, frozen
 
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.errors import TooLarge, human_bytes, thousands
-from dpgm_core.structure.graphs import Clique
+from dpgm_core.structure.graphs import Clique, places
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
@@ -90,8 +90,8 @@ def cluster_sum(members: int, taken: Sequence[int], keep: int, separator: int, s
     for one in reversed(taken):
         needed.append(needed[-1] | one)
     needed.reverse()
-    axes = tuple(letters_of(members))
-    axes_left = tuple(letters_of(needed[0]))
+    axes = tuple(places(members))
+    axes_left = tuple(places(needed[0]))
     summed = tuple(at for at, letter in enumerate(axes) if letter not in axes_left)
     stages: list[Stage] = []
     cells = [_cells(axes_left, sizes)]
@@ -99,7 +99,7 @@ def cluster_sum(members: int, taken: Sequence[int], keep: int, separator: int, s
         stage, axes_left = _stage(axes_left, one, left, sizes, first=not stages)
         stages.append(stage)
         cells.append(_cells(axes_left, sizes))
-    front = tuple(letters_of(separator & keep))
+    front = tuple(places(separator & keep))
     own = tuple(letter for letter in axes_left if letter not in front)
     order = (*(axes_left.index(letter) for letter in (*front, *own)), *([len(axes_left)] if stages else ()))
     return ClusterSum(
@@ -115,7 +115,7 @@ def cluster_sum(members: int, taken: Sequence[int], keep: int, separator: int, s
 
 def _stage(axes: Axes, separator: int, left: int, sizes: Sequence[int], *, first: bool) -> tuple[Stage, Axes]:
     """Return how a message over a separator is multiplied in, and the axes that are left."""
-    message = tuple(letters_of(separator))
+    message = tuple(places(separator))
     batch = tuple(letter for letter in message if left >> letter & 1)
     inner = tuple(letter for letter in message if not left >> letter & 1)
     rows = tuple(letter for letter in axes if not separator >> letter & 1)
@@ -133,20 +133,11 @@ def _stage(axes: Axes, separator: int, left: int, sizes: Sequence[int], *, first
     return stage, (*batch, *rows)
 
 
-def letters_of(mask: int) -> Iterator[int]:
-    """The bits of a mask, ascending."""
-    while mask:
-        lowest = mask & -mask
-        yield lowest.bit_length() - 1
-        mask ^= lowest
-
-
 def _cells(letters: Sequence[int], sizes: Sequence[int]) -> int:
     return math.prod(sizes[letter] for letter in letters)
 
 
 # --- The rooted junction tree ---------------------------------------------------------------------
-# Attributes are letters, their places in the elimination order; sets of them are the bits of an integer.
 
 #: The cluster that a message leaves for its parent, and the letters that it carries besides the separator.
 Message = tuple[int, int]
@@ -283,7 +274,7 @@ class ClusterTree:
     def _messages(self, cluster: int, mask: int) -> tuple[Message, ...]:
         """Return the messages from its children that a cluster needs for letters in its subtree."""
         carried: dict[int, int] = {}
-        for letter in letters_of(mask & ~self.members[cluster]):
+        for letter in places(mask & ~self.members[cluster]):
             entry = self.entries[self._homes[letter]]
             child = self.children[cluster][bisect_right(self._below[cluster], entry) - 1]
             carried[child] = carried.get(child, 0) | 1 << letter
@@ -417,7 +408,7 @@ class TreeQueries:
             if plan.sum.order is not None:
                 joint = np.ascontiguousarray(joint.transpose(plan.sum.order))
             mass = self._separator(message[0], plan.sum.shared)
-            ready[message] = _conditional(joint.reshape(*plan.sum.shared, plan.cells), mass)
+            ready[message] = joint.reshape(*plan.sum.shared, plan.cells) / mass  # p(A | S) = p(S, A) / p(S)
             self._keep(message, ready[message])
         return [ready[message] for message in messages]
 
@@ -440,10 +431,8 @@ class TreeQueries:
 
     def _sum(self, cluster: int, summing: ClusterSum, inputs: Sequence[FloatArray]) -> FloatArray:
         """The sum of a cluster's marginal times messages: an axis for each letter left, then one for all carried."""
-        table: FloatArray
         if not inputs:
-            table = self._marginals[cluster].sum(axis=summing.summed)
-            return table
+            return np.asarray(self._marginals[cluster].sum(axis=summing.summed))
         table = self._first(cluster, summing)
         for stage, message in zip(summing.stages, inputs, strict=True):
             if stage is not summing.stages[0]:
@@ -462,8 +451,3 @@ class TreeQueries:
             table = np.ascontiguousarray(needed).reshape(first.left)
             self._keep(summing, table)
         return table
-
-
-def _conditional(joint: FloatArray, mass: FloatArray) -> FloatArray:
-    """p(A | S) from p(S, A) and p(S)."""
-    return joint / mass

@@ -219,13 +219,11 @@ def packings(r: Letters, p: Letters, q: Letters) -> list[tuple[Letters, Letters,
     for letters in ({*p} & {*r} - inside, {*q} & {*r} - inside, {*p} & {*q} - inside, inside):
         holders = [table for table in (r, p, q) if letters and letters <= {*table}]
         for order in dict.fromkeys(tuple([x for x in table if x in letters]) for table in holders):
-            moved = [_last(table, order) if table in holders else table for table in (r, p, q)]
+            moved = [
+                (*[x for x in table if x not in order], *order) if table in holders else table for table in (r, p, q)
+            ]
             orders.append((moved[0], moved[1], moved[2]))
     return orders
-
-
-def _last(table: Letters, order: Letters) -> Letters:
-    return (*[x for x in table if x not in order], *order)
 
 
 # --- Orders of axes -------------------------------------------------------------------------------
@@ -268,7 +266,7 @@ class _Layout:
         self.nodes = list(contraction.nodes)
         self.products = {step.out for step in contraction.steps if self._is_product(step)}
         self.sums = {step.out for step in contraction.steps} - self.products
-        self.user = {node: step for step in contraction.steps for node in _operands(step)}
+        self.user = {node: step for step in contraction.steps for node in step.operands}
         self._assign(inherit)
         self.prices: dict[int, float] = {}
         self.forwards = sum([self._forwards(step) for step in contraction.steps])
@@ -289,7 +287,7 @@ class _Layout:
         nodes = self.nodes
         for step in self.contraction.steps:
             # A sum's order is dear to change, and it is large as a rule; products take any order.
-            operands = sorted(_operands(step), key=lambda node: (self.contraction.cells(node), node in self.sums))
+            operands = sorted(step.operands, key=lambda node: (self.contraction.cells(node), node in self.sums))
             large = nodes[operands[-1]]
             new = tuple([x for node in operands[:-1] for x in nodes[node] if x not in large and x in nodes[step.out]])
             if step.out in self.products:
@@ -300,7 +298,7 @@ class _Layout:
             else:
                 nodes[step.out] = inherit(large, new, frozenset(large) - frozenset(nodes[step.out]))
         for step in reversed(self.contraction.steps):
-            for node in _operands(step):
+            for node in step.operands:
                 guide = nodes[step.out] if step.out in self.products else self._sibling(step, node)
                 if node in self.products and {*nodes[node]} <= {*guide}:
                     nodes[node] = tuple([letter for letter in guide if letter in nodes[node]])
@@ -318,7 +316,7 @@ class _Layout:
         prices |= {step.out: self._price(step) for step in self.contraction.steps}
         for step, after in self._dear():
             chosen = nodes[step.out]
-            made_of = [nodes[node] for node in _operands(step)]
+            made_of = [nodes[node] for node in step.operands]
             for order in _orders(chosen, made_of, nodes[after.out], self._sibling(after, step.out)):
                 nodes[step.out] = order
                 most = prices[step.out] + prices[after.out]
@@ -359,10 +357,6 @@ class _Layout:
             return self.nodes[step.right]
         out = self.nodes[step.out]
         return tuple([letter for letter in self.nodes[step.left] if letter not in out])
-
-
-def _operands(step: Step) -> tuple[int, ...]:
-    return (step.left,) if step.right is None else (step.left, step.right)
 
 
 def _orders(own: Letters, made_of: Sequence[Letters], made: Letters, sibling: Letters) -> list[Letters]:
@@ -666,17 +660,13 @@ class CompiledExecutor:
         try:
             memory = self._pool.pop()
         except IndexError:
-            memory = self._new()
+            memory = np.empty(self._program.memory)
+            memory[slice(*self._program.ones)] = 1.0
         marginals = _empty(self._cells)
         status, log_partition = self._infer(theta, marginals, memory, self._plan, self._logs, total)
         if self._keeps:
             self._pool.append(memory)
         return (marginals, log_partition + self._log_free) if status == _FINE else None
-
-    def _new(self) -> FloatArray:
-        memory = np.empty(self._program.memory)
-        memory[slice(*self._program.ones)] = 1.0
-        return memory
 
     @cached_property
     def bytes(self) -> int:

@@ -196,6 +196,11 @@ class Step:
     right: int | None
     out: int
 
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """`left`, and `right` where there is one."""
+        return (self.left,) if self.right is None else (self.left, self.right)
+
 
 @frozen(kw_only=True)
 class Contraction:
@@ -228,9 +233,8 @@ class Contraction:
         """Multiply-adds of one inference: each step once forwards, and once backwards per operand."""
         work = 0
         for step in self.steps:
-            operands = [step.left] if step.right is None else [step.left, step.right]
-            union = {letter for node in operands for letter in self.nodes[node]}
-            work += (1 + len(operands)) * math.prod(self.sizes[letter] for letter in union)
+            union = {letter for node in step.operands for letter in self.nodes[node]}
+            work += (1 + len(step.operands)) * math.prod(self.sizes[letter] for letter in union)
         return work
 
 

@@ -453,7 +453,7 @@ def means_of(contraction: Contraction) -> Means:
     """Every mean that a walk over the contraction takes, with its axes."""
     forward, backward = [], []
     for number, step in enumerate(contraction.steps):
-        operands = (step.left,) if step.right is None else (step.left, step.right)
+        operands = step.operands
         forward.append(tuple(_mean(contraction, number, node, step.out, operands, None) for node in operands))
         terms = []
         for target in operands:

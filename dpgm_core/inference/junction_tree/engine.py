@@ -251,8 +251,7 @@ def explain_plan(plan: JunctionTreePlan, executor: str) -> Explanation:
 
 
 def _priced(contraction: Contraction, step: Step, model: CostModel) -> StepCost:
-    numbers = [step.left] if step.right is None else [step.left, step.right]
-    operands = [set(contraction.nodes[number]) for number in numbers]
+    operands = [set(contraction.nodes[number]) for number in step.operands]
     out = set(contraction.nodes[step.out])
 
     def cells(letters: set[int]) -> int:
@@ -266,7 +265,7 @@ def _priced(contraction: Contraction, step: Step, model: CostModel) -> StepCost:
         nanoseconds = model.product(cells(p), cells(q), cells(out), cells(union), cells(p & q & out))
     summed = next(iter(union - out), None)  # a step sums one letter or none
     return StepCost(
-        operands=tuple(tuple(contraction.order[letter] for letter in contraction.nodes[number]) for number in numbers),
+        operands=tuple(tuple(contraction.order[letter] for letter in contraction.nodes[one]) for one in step.operands),
         summed=None if summed is None else contraction.order[summed],
         cells=cells(union),
         seconds=1e-9 * nanoseconds,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpgm_core._util.arrays import Array, FloatArray, IntArray
+from dpgm_core._util.arrays import Array, FloatArray, IntArray, aligned
 from dpgm_core.domain.attribute import code_dtype
 from dpgm_core.errors import InferenceError
 from dpgm_core.inference.junction_tree.contraction import Contraction, Letters
@@ -115,12 +115,12 @@ def forward(contraction: Contraction, inputs: Sequence[FloatArray], contract: Co
     for step in contraction.steps:
         left = values[step.left]
         letters, out = contraction.nodes[step.left], contraction.nodes[step.out]
-        if step.right is None:
-            values.append(_contract(contraction, left, letters, *_nothing(contraction, letters, out), out, contract))
+        if step.right is None:  # log 1 over the letter to be summed: summing out is contracting with ones
+            others = tuple(set(letters) - set(out))
+            right = np.zeros([contraction.sizes[letter] for letter in others])
         else:
-            values.append(
-                _contract(contraction, left, letters, values[step.right], contraction.nodes[step.right], out, contract)
-            )
+            right, others = values[step.right], contraction.nodes[step.right]
+        values.append(_contract(contraction, left, letters, right, others, out, contract))
     return values
 
 
@@ -174,9 +174,7 @@ class _Bucket:
         """(combinations of codes of the conditions, size)."""
         weights = np.zeros([*(self.sizes[other] for other in self.conditions), self.size])
         for table, others in self._tables:
-            ordered = table.transpose([*(others.index(other) for other in self.conditions if other in others), -1])
-            shape = [self.sizes[other] if other in others else 1 for other in self.conditions]
-            weights += ordered.reshape([*shape, self.size])
+            weights += aligned(table, (*others, "own"), (*self.conditions, "own"))
         return weights.reshape(-1, self.size)
 
 
@@ -234,8 +232,7 @@ def at_random(generator: np.random.Generator) -> Pick:
             while half:
                 place += half * (line.take(place + (half - 1)) <= at)
                 half >>= 1
-            code: IntArray = place - start
-            return code
+            return np.asarray(place - start)
 
         return choose
 
@@ -248,12 +245,6 @@ def inputs_of(contraction: Contraction, structure: Structure, log_values: FloatA
         log_values[structure.slices[group]].reshape(contraction.shape(node))
         for node, group in enumerate(contraction.groups)
     ]
-
-
-def _nothing(contraction: Contraction, letters: Letters, out: Letters) -> tuple[FloatArray, Letters]:
-    # log 1 over the letter to be summed: summing out is contracting with ones.
-    (letter,) = set(letters) - set(out)
-    return np.zeros(contraction.sizes[letter]), (letter,)
 
 
 def _contract(
@@ -307,8 +298,7 @@ def _largest(table: FloatArray, axis: int) -> FloatArray:
     """The maximum along an axis, kept; a few slices at a time beat numpy's reduction over short axes."""
     size = table.shape[axis]
     if size > _SHORT_SUM:
-        largest: FloatArray = table.max(axis=axis, keepdims=True)
-        return largest
+        return np.asarray(table.max(axis=axis, keepdims=True))
     return reduce(np.maximum, (table[(slice(None),) * axis + (slice(at, at + 1),)] for at in range(size)))
 
 
@@ -395,8 +385,7 @@ def _scattered(state: IntArray, starts: IntArray, counts: IntArray, generator: n
     place = np.arange(len(state)) - starts[state]
     ranks = np.empty_like(place)
     ranks[np.argsort(state + (place * _GOLDEN) % 1.0, kind="stable")] = place
-    turned: IntArray = (ranks + generator.integers(0, counts)[state]) % counts[state]
-    return turned
+    return np.asarray((ranks + generator.integers(0, counts)[state]) % counts[state])
 
 
 def _systematic(weights: FloatArray, counts: IntArray, phases: FloatArray) -> IntArray:
@@ -416,8 +405,7 @@ def _systematic(weights: FloatArray, counts: IntArray, phases: FloatArray) -> In
     points = np.arange(ends[-1]) + np.repeat(phases, counts)
     points = np.minimum(points, np.nextafter(np.arange(1.0, ends[-1] + 1), 0.0))
     place = np.searchsorted(line, points, side="right")
-    codes: IntArray = place - size * np.repeat(np.arange(len(counts)), counts)
-    return codes
+    return np.asarray(place - size * np.repeat(np.arange(len(counts)), counts))
 
 
 def _states(codes: Sequence[Array], sizes: Sequence[int], count: int) -> IntArray:

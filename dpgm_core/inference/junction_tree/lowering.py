@@ -493,11 +493,9 @@ class InferenceLowering(Lowering):
                 self.adjoint[step.out] = self.made(step.out)
             above = self.adjoint[step.out]
             assert above is not None
-            pairs = (
-                [(step.left, step.right)] if step.right is None else [(step.left, step.right), (step.right, step.left)]
-            )
-            for node, other in pairs:
-                self.into_adjoint(node, above, None if other is None else value[other], filled)
+            for node, other in ((step.left, step.right), (step.right, step.left)):
+                if node is not None:
+                    self.into_adjoint(node, above, None if other is None else value[other], filled)
             ends.append(len(self.code))
         return self.placed(ends)
 

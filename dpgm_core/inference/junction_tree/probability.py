@@ -41,7 +41,7 @@ from attrs import frozen
 
 from dpgm_core._util.arrays import Array, FloatArray
 from dpgm_core.inference.junction_tree.contraction import Contraction
-from dpgm_core.inference.junction_tree.lowering import Call, Instruction, Program, Space, View, bind, view_array
+from dpgm_core.inference.junction_tree.lowering import Program, Space, View, bind, view_array
 from dpgm_core.inference.kernels.format import FLOOR, LOST, RAISED, REACH
 from dpgm_core.structure.structure import Structure
 
@@ -282,12 +282,9 @@ class _Workspace:
         def array(view: View) -> FloatArray:
             return view_array(view, spaces)
 
-        def bound(instruction: Instruction) -> Call:
-            return bind(instruction, spaces)
-
-        self.forward_steps = [list(map(bound, step)) for step in program.forward]
+        self.forward_steps = [[bind(one, spaces) for one in step] for step in program.forward]
         # The program holds the backward steps in their order of execution, the last step's first.
-        self.backward_steps = [list(map(bound, step)) for step in reversed(program.backward)]
+        self.backward_steps = [[bind(one, spaces) for one in step] for step in reversed(program.backward)]
         self.forward = [call for step in self.forward_steps for call in step]
         self.backward = [call for step in reversed(self.backward_steps) for call in step]
         self.values = [array(program.values[step.out]) for step in contraction.steps]

@@ -112,31 +112,13 @@ def add_products(memory: FloatArray, loops: IntArray, r: int, p: int, q: int, fr
         i = 0
         while q_row == 0 and i + 4 <= rows:
             k = 0
+            to, one, two = r + i * r_row + low, p + i * p_row, q + low
             while k + 4 <= terms:
-                _add4x4(
-                    memory,
-                    r + i * r_row + low,
-                    r_row,
-                    p + i * p_row + k * p_term,
-                    p_row,
-                    p_term,
-                    q + k * q_term + low,
-                    q_term,
-                    size,
-                    fresh and k == 0,
-                )
+                first = fresh and k == 0
+                _add4x4(memory, to, r_row, one + k * p_term, p_row, p_term, two + k * q_term, q_term, size, first)
                 k += 4
             while k < terms:
-                _add4x1(
-                    memory,
-                    r + i * r_row + low,
-                    r_row,
-                    p + i * p_row + k * p_term,
-                    p_row,
-                    q + k * q_term + low,
-                    size,
-                    fresh and k == 0,
-                )
+                _add4x1(memory, to, r_row, one + k * p_term, p_row, two + k * q_term, size, fresh and k == 0)
                 k += 1
             i += 4
         while i < rows:
@@ -223,17 +205,8 @@ def dots(memory: FloatArray, loops: IntArray, r: int, p: int, q: int) -> None:
             while i + 4 <= rows:
                 column = 0
                 while column + 4 <= columns:
-                    _dots4x4(
-                        memory,
-                        r + i * r_row + column * r_column,
-                        r_row,
-                        r_column,
-                        p + i * p_row + low,
-                        p_row,
-                        q + column * q_column + low,
-                        q_column,
-                        size,
-                    )
+                    to, one, two = r + i * r_row + column * r_column, p + i * p_row + low, q + column * q_column + low
+                    _dots4x4(memory, to, r_row, r_column, one, p_row, two, q_column, size)
                     column += 4
                 while column < columns:
                     for row in range(i, i + 4):

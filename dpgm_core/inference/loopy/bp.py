@@ -49,7 +49,7 @@ def _log_sum(table: FloatArray, axis: int) -> FloatArray:
 class Algebra:
     """Arithmetic of one number representation: product, sum over an axis, quotient and power.
 
-    to: from the representation to probabilities. log: from it to logarithms. of_log: from logarithms to it.
+    to: from the representation to probabilities. log: from it to logarithms.
     """
 
     zero: float
@@ -60,28 +60,21 @@ class Algebra:
     power: Callable[[FloatArray, float], FloatArray]
     to: Callable[[FloatArray], FloatArray]
     log: Callable[[FloatArray], FloatArray]
-    of_log: Callable[[FloatArray], FloatArray]
 
 
 def _same(values: FloatArray) -> FloatArray:
     return values
 
 
-def _sum(table: FloatArray, axis: int) -> FloatArray:
-    result: FloatArray = np.add.reduce(table, axis=axis)
-    return result
-
-
 PROBABILITY = Algebra(
     zero=0.0,
     one=1.0,
     times=np.multiply,
-    total=_sum,
+    total=lambda table, axis: np.add.reduce(table, axis=axis),
     over=np.divide,
     power=operator.pow,
     to=_same,
     log=np.log,
-    of_log=np.exp,
 )
 LOG = Algebra(
     zero=-np.inf,
@@ -92,7 +85,6 @@ LOG = Algebra(
     power=operator.mul,
     to=np.exp,
     log=_same,
-    of_log=_same,
 )
 
 
@@ -468,14 +460,12 @@ def _changes(algebra: Algebra, floor: float, fresh: FloatArray, old: FloatArray)
     """(messages + 1,): the largest relative change of an entry of each message, in [0, 1]."""
     low = np.maximum(np.minimum(fresh, old), floor)
     ratio = algebra.over(low, np.maximum(np.maximum(fresh, old), floor))
-    change: FloatArray = 1.0 - algebra.to(ratio.min(axis=0))
-    return change
+    return np.asarray(1.0 - algebra.to(ratio.min(axis=0)))
 
 
 def _damped(algebra: Algebra, damping: float, fresh: FloatArray, old: FloatArray) -> FloatArray:
     """fresh^(1 - damping) old^damping: small entries matter by their logs, and a zero is never averaged away."""
-    mixed: FloatArray = algebra.times(algebra.power(fresh, 1.0 - damping), algebra.power(old, damping))
-    return mixed
+    return np.asarray(algebra.times(algebra.power(fresh, 1.0 - damping), algebra.power(old, damping)))
 
 
 def _most_changed(changes: list[FloatArray], fresh: Messages, old: Messages) -> Messages:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from attrs import frozen
 
-from dpgm_core._util.arrays import IntArray
+from dpgm_core._util.arrays import IntArray, aligned
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 
@@ -190,8 +190,7 @@ def _parameters(offset: int, size_of: dict[str, int], clique: Clique, axes: Cliq
     """The positions of a clique's parameters, its axes put where `axes` has them, size 1 for names it lacks."""
     shape = tuple(size_of[name] for name in clique)
     table = offset + np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
-    table = table.transpose([clique.index(name) for name in axes if name in clique])
-    return table.reshape([size_of[name] if name in clique else 1 for name in axes])
+    return aligned(table, clique, axes)
 
 
 def _size_plan(size: int, columns: Sequence[str]) -> SizePlan:

@@ -13,8 +13,9 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError, StructureError, TooLarge
 from dpgm_core.inference.contract import Querier
 from dpgm_core.inference.junction_tree import cluster_tree as module
-from dpgm_core.inference.junction_tree.cluster_tree import cluster_sum, cluster_tree, letters_of
+from dpgm_core.inference.junction_tree.cluster_tree import cluster_sum, cluster_tree
 from dpgm_core.inference.junction_tree.engine import JunctionTree, JunctionTreeEngine
+from dpgm_core.structure.graphs import places
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 from dpgm_testing import enumerated, potentials
@@ -136,8 +137,8 @@ def test_stages_equal_one_sum_over_everything(members, taken, keep, separator, s
     """Separators in any relation to each other and to what is kept; cells are those of the tables on the way."""
     taken, keep, separator = [one & members for one in taken], keep & members, separator & members & keep
     rng = np.random.default_rng(0)
-    cluster = rng.random([sizes[letter] for letter in letters_of(members)])
-    messages = [rng.random([*(sizes[letter] for letter in letters_of(one)), 2 + at]) for at, one in enumerate(taken)]
+    cluster = rng.random([sizes[letter] for letter in places(members)])
+    messages = [rng.random([*(sizes[letter] for letter in places(one)), 2 + at]) for at, one in enumerate(taken)]
     found = cluster_sum(members, taken, keep, separator, sizes)
 
     table, made = cluster.sum(axis=found.summed), []
@@ -150,15 +151,15 @@ def test_stages_equal_one_sum_over_everything(members, taken, keep, separator, s
     assert found.work([message.shape[-1] for message in messages]) == sum(made)
 
     # Letters of the cluster are 0, 1, ...; what messages carry comes after.
-    operands = [cluster, [*letters_of(members)]]
+    operands = [cluster, [*places(members)]]
     for at, (one, message) in enumerate(zip(taken, messages, strict=True)):
-        operands += [message, [*letters_of(one), LETTERS + at]]
+        operands += [message, [*places(one), LETTERS + at]]
     out = [*found.letters, *(LETTERS + at for at in range(len(taken)))]
     wanted = np.einsum(*operands, out)
-    assert {*found.letters} == {*letters_of(keep)}
+    assert {*found.letters} == {*places(keep)}
     np.testing.assert_allclose(table.reshape(wanted.shape), wanted, rtol=1e-12)
 
-    front = list(letters_of(separator))
+    front = list(places(separator))
     order = (*front, *found.own)
     turned = table if found.order is None else table.transpose(found.order)
     again = np.einsum(*operands, [*order, *(LETTERS + at for at in range(len(taken)))])
