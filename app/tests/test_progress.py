@@ -120,7 +120,6 @@ def test_a_notebook_shows_a_text_that_changes(stderr, notebook):
 
 
 def test_other_words_are_refused():
-    """With those that there are."""
     with pytest.raises(OptionError, match="auto, bar, plain, none; got 'loud'"), shown("loud"):
         pass
 
@@ -144,17 +143,14 @@ class Log:
         self.after, self.every, self.lines, self.closed = after, every, [], False
 
     def show(self, work, step, now):
-        """A line."""
         self.lines.append(step.line(now))
 
     def close(self):
-        """Remembered."""
         self.closed = True
 
 
 @pytest.fixture
 def clock():
-    """At 100 s."""
     return Clock()
 
 
@@ -232,5 +228,4 @@ def test_tasks_are_one_line_of_what_prints(clock):
     ("seconds", "words"), [(0, "1 s"), (119.5, "120 s"), (121, "3 min"), (7199, "2 h 0 min"), (1e9, "277,777 h 47 min")]
 )
 def test_durations_are_never_too_short(seconds, words):
-    """Rounded up, in the unit that people would take."""
     assert duration(seconds) == words

@@ -136,7 +136,6 @@ def test_a_mechanism_says_what_a_privacy_claim_must_bring():
     ],
 )
 def test_wrong_requests_make_nothing(kind, name, words, tmp_path):
-    """One line that says what is wrong and what would do; the folder stays empty."""
     with pytest.raises(OptionError, match=words):
         scaffold(kind, name, tmp_path)
     assert not list(tmp_path.iterdir())

@@ -56,7 +56,6 @@ def test_json_holds_all_of_it(jobs, facts):
 
 
 def test_other_questions(jobs, facts):
-    """Means of groups, and a table with its test; what is measured has a p-value."""
     groups = facts("analyse", jobs, "job ~ sex", "--groups")
     assert groups["kind"] == "groups" and groups["estimates"][0]["name"] == "p(n): sex=F"
     assert 0 <= groups["estimates"][2]["p_value"] <= 1 and "p_value" not in groups["estimates"][0]
@@ -75,7 +74,6 @@ def test_strict_answers_no_where_an_interval_is_not_promised(jobs, dpgm_command)
 
 
 def test_rows_that_the_model_drew(jobs, ran, facts, refused, tmp_path):
-    """CSV and Parquet; rows of other models, under a condition, of people, and files of other kinds are refused."""
     expected = facts("analyse", jobs, "job ~ sex")["estimates"][1]
     for name in ("rows.csv", "rows.parquet"):
         ran("sample", jobs, "-n", "2000", "-o", tmp_path / name, "--seed", "1")

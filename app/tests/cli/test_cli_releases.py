@@ -45,7 +45,6 @@ def shares(adaptive, registered):
 
 @pytest.fixture
 def fitted(spec, shares, facts) -> dict:
-    """What `dpgm fit --json` says of it."""
     return facts("fit", spec, "--set", f"learner={shares}")
 
 
@@ -98,7 +97,6 @@ def test_a_learner_of_one_release_learns_from_all_as_one(tmp_path, fitted, dpgm_
 
 
 def test_one_release_of_several_can_be_learned_from(fitted, facts):
-    """The model says what that one cost."""
     assert Budget.parse(facts("learn", fitted["releases"][1])["spent"]) == Budget.pure("1/10")
 
 
@@ -144,8 +142,6 @@ def test_a_failed_learner_says_where_its_releases_are(spec, shares, dpgm_command
 
 
 def test_mixed_kinds_need_a_conversion_delta(tmp_path, adaptive, registered, refused, ran):
-    """Refused in one line; with --conversion-delta the model costs the converted sum."""
-
     class Mixed(adaptive):
         def learn(self, curator, inference, *, randomness, progress):
             curator.release(budget=Budget.pure(1))

@@ -31,7 +31,6 @@ def test_one_model_and_records(model, dpgm_command, refused):
 
 
 def test_evaluate_still_works(partial, dpgm_command, facts):
-    """Against another model, in text and JSON, as it was; tables with what was not measured are left out."""
     other = partial.with_name("hand.dpgm")
     structure = dpgm.Structure(dpgm.load_model(partial).domain, [("sex", "town"), ("job",)])
     uniform(structure).save(other)
@@ -119,7 +118,6 @@ def test_the_page_of_the_documentation_runs(tmp_path, monkeypatch, capfd):
 
 
 def release_to(path, domain: dpgm.Domain, *cliques: tuple[str, ...]) -> None:
-    """A release of 200 equal records at epsilon = 1, saved."""
     terms = {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(1)}
     codes = np.zeros((200, len(domain)), dtype=int)
     dpgm.release(codes, dpgm.Structure(domain, cliques), dpgm.Budget.pure(1), save_release=path, **terms)
@@ -146,7 +144,6 @@ def test_models_and_releases_side_by_side(model, partial, dpgm_command, ran):
 
 @pytest.mark.parametrize("attributes", [20])
 def test_long_lists_end(tmp_path, dpgm_command, attributes):
-    """Fifteen rows, the worst first, and how many more there are."""
     domain = dpgm.Domain.from_sizes({f"x{number}": 2 for number in range(attributes)})
     structure = dpgm.Structure(domain, [(name,) for name in domain.names])
     for number in (0, 1):

@@ -137,14 +137,12 @@ def test_files_in_other_encodings_stay_in_them(typed, encoding, said, start, ran
     ],
 )
 def test_what_cannot_be_filled_is_refused(typed, refused, name, content, output, message):
-    """One line, nothing is written, and an earlier file stays."""
     typed.with_name(name).write_text(content)
     assert message in refused("complete", typed, typed.with_name(name), "-o", typed.with_name(output))
     assert sorted(path.name for path in typed.parent.iterdir()) == sorted([name, "t.dpgm"])
 
 
 def test_a_file_that_is_missing_or_taken(typed, refused):
-    """And one that is not UTF-8."""
     output = typed.with_name("o.csv")
     assert "cannot be read as CSV" in refused("complete", typed, typed.with_name("no.csv"), "-o", output)
     rows = typed.with_name("r.csv")

@@ -16,7 +16,6 @@ DAG = dpgm.Dag(DOMAIN, {"job": ["age", "sex"], "age": ["sex"]})
 
 @pytest.fixture
 def network(tmp_path):
-    """A model that is a Bayesian network, learned from a release."""
     codes = np.array([[0, 0, 0], [1, 1, 1], [1, 1, 2], [0, 1, 0]] * 100)
     fitted = dpgm.fit(codes, DAG.structure(), dpgm.Budget.pure(5), neighbours="add-remove").model
     path = tmp_path / "net.dpgm"
@@ -157,7 +156,6 @@ def test_what_a_file_cannot_hold_is_refused_by_name(tmp_path, refused, dpgm_comm
     ],
 )
 def test_wrong_requests_are_refused_before_anything_is_written(network, refused, words, message, monkeypatch):
-    """One line each; what exists stays as it is."""
     monkeypatch.chdir(network.parent)
     for name in ("other.bif", "other.uai", "taken.uai.names"):
         network.with_name(name).write_text("another's")

@@ -59,7 +59,6 @@ def test_fit_runs_until_the_ledger_is_empty(spec, dpgm_command, refused, ran, fa
     ],
 )
 def test_wrong_requests_write_nothing(spec, refused, setting, words):
-    """Exit 2, one line, no release, no model, no folder, no ledger."""
     before = files(spec.parent)
     assert words in refused("fit", spec, "--set", setting)
     assert files(spec.parent) == before
@@ -91,7 +90,6 @@ TWO_STAGE = ["learner=bayes-net-two-stage", "structure={parents={age=['sex']}}",
     ],
 )
 def test_networks_that_cannot_be_learned_cost_nothing(spec, refused, settings, words):
-    """The same of directed graphs: exit 2, one line, nothing written, not even a ledger."""
     before = files(spec.parent)
     assert words in refused("fit", spec, *(word for setting in settings for word in ("--set", setting)))
     assert files(spec.parent) == before
@@ -107,7 +105,6 @@ def test_one_release_is_not_learned_from_in_two_stages(spec, facts, refused):
 
 
 def test_missing_and_broken_specs(tmp_path, refused):
-    """No file, a folder, no TOML, deep TOML, a missing key."""
     assert "no-spec.toml" in refused("fit", tmp_path / "no-spec.toml")
     refused("plan", tmp_path)
     for content, words in (("a = ", "TOML"), ("a = " + "[" * 10**4, "TOML"), ("name = 'x'", "does not say 'data'")):
@@ -116,7 +113,6 @@ def test_missing_and_broken_specs(tmp_path, refused):
 
 
 def test_settings_override_the_spec(spec, dpgm_command):
-    """Names, tables, numbers and texts, applied in order."""
     code, out, err = dpgm_command(
         "fit", spec, "--json", "--set", "name=other", "--set", "budget={epsilon=2}",
         "--set", "learner=naive-mle", "--set", "learner.l2=0.25",
@@ -308,7 +304,6 @@ def test_a_check_is_paid_for_from_the_budget_and_its_finding_printed(checked, ra
 
 
 def test_without_a_check_there_is_no_finding(spec, dpgm_command, facts):
-    """Neither a line nor a figure."""
     _, out, _ = dpgm_command("fit", spec)
     assert "check:" not in out
     assert facts("fit", spec)["structure_error"] is None
@@ -319,7 +314,6 @@ def test_without_a_check_there_is_no_finding(spec, dpgm_command, facts):
     [("holdout.share=1", "below 1"), ("holdout.share=-0.1", "share"), ("holdout.pairs=3", "no setting 'pairs'")],
 )
 def test_a_check_that_cannot_be_is_refused_before_anything_is_charged(checked, refused, setting, words):
-    """In one line; no ledger appears."""
     assert words in refused("fit", checked, "--set", setting)
     assert not (checked.parent / "out").exists()
 

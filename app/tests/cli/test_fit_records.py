@@ -86,14 +86,12 @@ def test_what_was_found_is_a_domain_for_later_runs(records, dpgm_command):
     ],
 )
 def test_what_is_missing_is_said_before_anything_is_written(records, dpgm_command, words, message):
-    """One line, and no folder."""
     code, _, err = dpgm_command("fit", records, *words)
     assert code and message in err
     assert [one.name for one in records.parent.iterdir()] == ["stays.csv"]
 
 
 def test_options_of_records_do_not_go_with_a_spec(records, dpgm_command):
-    """A spec says them itself."""
     assert dpgm_command("init", records, "--private", "--epsilon", "3", "--delta", "1e-6", "-o", "run")[0] == 0
     for words in (["--epsilon", "2"], ["--share", "1/5"], ["--ask"], ["--one-row-each"]):
         code, _, err = dpgm_command("fit", "run/spec.toml", *words)

@@ -97,7 +97,6 @@ def test_bounds_hold_the_partition_function(dpgm_command, frustrated):
 
 
 def test_required_convergence_fails(dpgm_command, frustrated, tmp_path):
-    """With require_convergence the command fails, exit code 1, and no file appears."""
     settings = ["--set", "inference.max_iterations=2", "--set", "inference.require_convergence=true"]
     result = tmp_path / "r"
     words = ("infer", frustrated, "--task", "MAR", "--inference", "loopy-bp", *settings, "-o", result)
@@ -132,7 +131,6 @@ def test_too_wide_models_are_refused_with_sizes_and_a_way_out(dpgm_command, tmp_
     ],
 )
 def test_wrong_requests_are_one_line(dpgm_command, model, words, said):
-    """Exit code 1 or 2, one line on stderr that names the fault, nothing on stdout."""
     code, out, err = dpgm_command("infer", model, *words)
     assert code in (1, 2) and out == ""
     assert err.startswith("dpgm: ") and err.count("\n") == 1 and said in err

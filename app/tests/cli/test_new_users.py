@@ -69,7 +69,6 @@ def test_a_file_in_another_dialect_is_answered_with_the_line_to_write(spec, refu
     "command", [("query",), ("sample", "-n", 1, "-o", "x.csv"), ("compare",), ("export", "--bif", "x.bif")]
 )
 def test_records_are_no_model(spec, refused, command):
-    """Whatever the command, it says what was named and what makes a model."""
     path = spec.parent / "visits.csv"
     said = refused(command[0], path, *command[1:])
     assert said == (
@@ -79,7 +78,6 @@ def test_records_are_no_model(spec, refused, command):
 
 
 def test_files_in_each_others_place(spec, refused, dpgm_command):
-    """Specs, domains, models, releases, ledgers and networks."""
     folder = spec.parent
     assert dpgm_command("fit", spec)[0] == 0
     model, ledger, domain = folder / "out/visits.dpgm", folder / "out/visits.ledger", folder / "domain.toml"

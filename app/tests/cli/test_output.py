@@ -36,7 +36,6 @@ def test_a_model_that_cannot_be_written_leaves_the_paid_release(spec, dpgm_comma
 
 
 def test_an_unwritable_output_is_refused_before_the_charge(spec, refused):
-    """A file where the folder should be."""
     (spec.parent / "out2").write_text("")
     words = ("--set", "output.folder=out2/x", "--set", "ledger.path=l.ledger")
     assert "cannot write" in refused("fit", spec, *words)

@@ -117,7 +117,6 @@ def test_plan_says_how_many_passes_an_engine_will_take(spec, dpgm_command, monke
 
 
 def test_plan_says_the_most_that_a_learner_may_take_behind_a_selector(spec, dpgm_command, facts):
-    """In text and JSON."""
     select = ("--set", "structure={select='mst'}")
     assert "learner: up to about" in dpgm_command("plan", spec, *select)[1]
     shown_facts = facts("plan", spec, *select)

@@ -9,7 +9,6 @@ import pytest
 
 
 def test_plugins(dpgm_command):
-    """Every component with its origin, or those of a kind."""
     out = dpgm_command("plugins", "--json")[1]
     names = {(one["kind"], one["name"]) for one in json.loads(out)["components"]}
     assert {("mechanism", "laplace"), ("learner", "naive-mle"), ("inference", "junction-tree")} <= names
@@ -19,7 +18,6 @@ def test_plugins(dpgm_command):
 
 
 def test_plugins_by_name(dpgm_command, refused, facts):
-    """Every option of one or several; a name of two kinds means both, unless a kind stands before it."""
     out = dpgm_command("plugins", "naive-mle", "--json")[1]
     assert {one["name"] for one in json.loads(out)["options"]} == {"project", "l2", "tolerance", "max_iterations"}
     out = dpgm_command("plugins", "naive-mle", "csv")[1]
@@ -51,7 +49,6 @@ def test_dpgm_check_prints_a_table_and_fails_for_nothing(capsys):
 
 @pytest.mark.landing
 def test_dpgm_check_json_and_table(capsys):
-    """One report per component, readable and for machines, exit code 0 when all hold."""
     from dpgm.cli import main
 
     if not installed("dpgm-laplace"):
@@ -65,7 +62,6 @@ def test_dpgm_check_json_and_table(capsys):
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """`dpgm ...` in a process of its own."""
     code = "from dpgm.cli import main; main()"
     return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
 

@@ -154,7 +154,6 @@ def test_a_run_that_was_stopped_goes_on(spec, dpgm_command, monkeypatch, ran):
 
 
 def test_a_budget_without_delta_is_refused_before_anything_is_made(spec, refused):
-    """By the column's name, with exit code 2."""
     told = refused("fit", spec, "--set", "budget={epsilon=1}", "--set", "ledger.budget={epsilon=9}")
     assert "the labels of 'job' are to be found privately" in told
     assert not spec.with_name("x.ledger").exists()

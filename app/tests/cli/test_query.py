@@ -13,7 +13,6 @@ from app.tests.made import uniform
 
 
 def test_query(model, dpgm_command, refused, ran, facts):
-    """Marginals, conditionals, --top, --map, the description, and JSON of each."""
     out, _ = ran("query", model, "age", "sex", "--json")
     rows = json.loads(out)["rows"]
     assert [row["labels"] for row in rows] == [["young", "F"], ["young", "M"], ["old", "F"], ["old", "M"]]
@@ -89,7 +88,6 @@ def test_intervals_of_what_was_measured_promise_what_they_hold(partial, dpgm_com
     ],
 )
 def test_what_was_not_measured_is_refused_by_name(partial, refused, words):
-    """Whatever is asked of it."""
     assert "no release behind the model measured 'town'" in refused("query", partial, *words)
 
 
@@ -117,7 +115,6 @@ def test_what_was_not_measured_is_marked_where_asked_for(partial, dpgm_command, 
 
 @pytest.mark.landing
 def test_a_reader_that_leaves_early_is_no_traceback(model):
-    """dpgm query ... | head: no noise on stderr."""
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
@@ -186,7 +183,6 @@ def test_statistics_are_the_models(numeric, dpgm_command, facts):
 
 
 def test_error_bars_are_those_of_the_replicates(numeric, dpgm_command, facts):
-    """With what they do not cover."""
     code, out, _ = dpgm_command("query", numeric, "age", "-s", "mean", "--intervals", "0.9")
     assert code == 0 and "standard error" in out and "not what the structure misses" in out
     said = facts("query", numeric, "age", "-s", "mean", "--intervals", "0.9")
@@ -215,5 +211,4 @@ def test_values_that_are_given_find_their_bin(numeric, dpgm_command):
     ],
 )
 def test_what_cannot_be_computed_is_refused(numeric, refused, words, message):
-    """One line, exit 2."""
     assert message in refused("query", numeric, *words)

@@ -83,7 +83,6 @@ def test_release_then_learn(chosen, dpgm_command, ran, facts):
     ],
 )
 def test_wrong_requests_write_nothing(chosen, refused, command, setting, words):
-    """Exit 2, one line; no ledger, no release, no folder."""
     before = sorted(chosen.parent.rglob("*"))
     assert words in refused(command, chosen, "--set", setting)
     assert sorted(chosen.parent.rglob("*")) == before
@@ -142,7 +141,6 @@ def test_a_check_an_order_and_targets_reach_the_session(chosen, facts, ran):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("command", ["fit", "release", "plan"])
 def test_runs_are_stamped(chosen, dpgm_command, command, facts):
-    """A seed and a public N, on the screen and in JSON, like those of other runs."""
     code, _, err = dpgm_command(command, chosen, "--set", "simulation.seed=1")
     assert code == 0 and "NOT PRIVATE" in err, err
     shown = facts(command, chosen, "--set", "total=public")

@@ -93,14 +93,12 @@ def test_a_link_stays_a_link_and_permissions_stay(model, dpgm_command):
     ],
 )
 def test_senseless_questions_are_refused_before_any_work(model, refused, words, hint):
-    """One line, and the file is as it was."""
     before = model.read_bytes()
     assert hint in refused("query", model, *words)
     assert model.read_bytes() == before
 
 
 def test_a_model_that_cannot_be_bootstrapped_says_why(tmp_path, refused):
-    """A model made by hand has no release."""
     uniform({"a": 2}).save(tmp_path / "m.dpgm")
     assert "no release" in refused("query", tmp_path / "m.dpgm", "a", "--intervals", "0.9")
     assert "no release" in refused("sample", tmp_path / "m.dpgm", "-n", 1, "--datasets", 2, "-o", tmp_path / "s.csv")
@@ -156,6 +154,5 @@ def test_a_learner_without_a_bootstrap_still_fits(spec, dpgm_command):
     "setting", ["level=1", "level=high", "replicates=1", "replicates=2.5", "replicates=5000", "levle=0.9"]
 )
 def test_wrong_intervals_in_a_spec_are_refused(spec, refused, setting):
-    """Before anything is read, charged or written."""
     refused("fit", spec, "--set", f"intervals.{setting}")
     assert not (spec.parent / "out").exists()

@@ -18,7 +18,6 @@ from dpgm_core.privacy.ledger_file import digest
 
 @pytest.fixture
 def fitted(spec, ran):
-    """A model file with its ledger and its release, from a spec."""
     ran("fit", spec)
     return spec.parent / "out" / "visits.dpgm"
 
@@ -118,7 +117,6 @@ def test_the_report_says_commands_that_work(partial, dpgm_command, tmp_path, mon
 
 
 def test_a_seed_is_said_on_stderr_too(tmp_path, dpgm_command):
-    """As of all that is shown of a simulation."""
     structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2}), [("a",)])
     codes = np.array([[0], [1]] * 50)
     terms = {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(1)}

@@ -83,8 +83,6 @@ def test_a_study_has_its_own_file(tmp_path, dpgm_command, registered_failure):
 
 @pytest.fixture
 def registered_failure(monkeypatch):
-    """A learner that fails after its release."""
-
     @frozen(kw_only=True)
     class Unlucky:
         def check(self, structure, inference):
@@ -123,7 +121,6 @@ def test_real_records_are_refused(spec, refused, tmp_path):
     ],
 )
 def test_wrong_requests_are_refused(tmp_path, refused, words, said):
-    """In one line, before anything is run or written."""
     (tmp_path / "s.toml").write_text(STUDY)
     assert said in refused("study", tmp_path / "s.toml", *words)
     assert names(tmp_path) == ["s.toml"]

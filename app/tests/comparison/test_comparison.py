@@ -20,7 +20,6 @@ from dpgm_testing.oracles import enumerated
 
 
 def shuffled(model: Model) -> Model:
-    """The same distribution over a domain with attributes and labels in another order."""
     domain = domain_of(**{name: list(model.domain[name].labels[::-1]) for name in reversed(model.domain.names)})
     structure = Structure(domain, model.structure.cliques)
     arrays = {clique: np.flip(table) for clique, table in model.potentials.items()}
@@ -102,7 +101,6 @@ def test_that_records_are_synthetic_is_their_stamps_word(folder):
 
 
 def test_releases_are_apart_by_their_noise(people):
-    """About one deviation under the same records, far more under others; tables by name and label."""
     cliques = [("sex", "age"), ("job",)]
     one, two = (release_of(people, CODES, *cliques, seed=seed) for seed in (1, 2))
     gaps = {gap.attributes: gap for gap in compare(one, two).pairs[0].gaps}

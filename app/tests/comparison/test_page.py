@@ -39,7 +39,6 @@ def test_all_kinds_stand_on_the_page(folder):
 
 
 def test_names_and_labels_are_texts(tmp_path):
-    """Markup in a label, an attribute, a file's name and a stamp stays a text."""
     structure = Structure(domain_of(**{SCRIPT: [SCRIPT, "b"], "a": ["x", "y"]}), [(SCRIPT, "a")])
     models = [Model(structure, Tables(structure, np.array([number, 0.0, 0.0, 0.0]))) for number in (0, 1)]
     made = make_page(compare(*models, names=[f"1{SCRIPT}", f"2{SCRIPT}"]))
@@ -59,7 +58,6 @@ def test_long_tables_are_folded(monkeypatch, folded, words):
 
 
 def test_files_are_called_by_their_names_where_these_differ(folder, people, tmp_path):
-    """Else by their whole paths."""
     model_of(people, seed=3).save(tmp_path / "m.dpgm")
     assert list(short_names(compare(folder / "m.dpgm", folder / "n.dpgm")).values()) == ["m.dpgm", "n.dpgm"]
     both = [folder / "m.dpgm", tmp_path / "m.dpgm"]

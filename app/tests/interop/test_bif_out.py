@@ -200,7 +200,6 @@ def test_no_text_of_a_property_is_taken_for_syntax(tmp_path):
     ],
 )
 def test_tables_of_no_network_are_refused(cpds, message, tmp_path):
-    """One line that names the variable, and no file."""
     with pytest.raises(StructureError, match=rf"x\.bif: .*{message}"):
         write_bif(tmp_path / "x.bif", DAG, cpds)
     assert not (tmp_path / "x.bif").exists()

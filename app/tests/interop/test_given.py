@@ -14,7 +14,6 @@ SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).parents[3].parent / "
 
 
 def wide(path: Path, count: int) -> Path:
-    """A network of so many roots."""
     names = [f"v{number}" for number in range(count)]
     text = "".join(f"variable {name} {{ type discrete [2] {{u, v}}; }}\n" for name in names)
     path.write_text(text + "".join(f"probability ( {name} ) {{ table .5, .5; }}\n" for name in names))
@@ -22,7 +21,6 @@ def wide(path: Path, count: int) -> Path:
 
 
 def test_remarks_stay_short(tmp_path):
-    """A hundred names are counted, twenty are named."""
     path = wide(tmp_path / "w.bif", 100)
     domain, remarks = bif_domain(path)
     assert remarks[1].startswith("100 of 100 attributes") and "v19, and 80 more;" in remarks[1]

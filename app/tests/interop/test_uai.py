@@ -98,7 +98,6 @@ def test_a_sidecar_of_names_only_renames(tmp_path):
     ],
 )
 def test_bad_sidecars_are_refused(text, message, tmp_path):
-    """The message names the sidecar, since the model file itself is fine."""
     path = tmp_path / "m.uai"
     path.write_text(SMALL)
     names_path(path).write_text(text)
@@ -242,7 +241,6 @@ def test_a_network_keeps_its_own_order_of_cliques(tmp_path):
     ],
 )
 def test_what_is_no_network_is_not_written_as_one(structure, values, message, tmp_path):
-    """One line that names the attribute, and no file; as MARKOV all of them can be written."""
     potentials = Tables(structure, np.array(values))
     with pytest.raises(StructureError, match=rf"n\.uai: .*{message}"):
         write_uai(tmp_path / "n.uai", structure, potentials, kind="BAYES")
@@ -262,7 +260,6 @@ def test_a_probability_below_any_double_is_not_written_as_zero(tmp_path):
 
 @pytest.mark.parametrize("kind", ["bayes", "", "LIMID", None])
 def test_unknown_kinds_are_refused(kind, tmp_path):
-    """A file that no reader would take is not written."""
     with pytest.raises(DataError, match="the kinds are MARKOV and BAYES"):
         write_uai(tmp_path / "n.uai", ALONE, Tables.zeros(ALONE), kind=kind)
 
@@ -300,7 +297,6 @@ def test_a_stamp_travels_in_the_sidecar(tmp_path):
 
 
 def test_probabilities_are_written_with_all_their_digits(tmp_path):
-    """Each number in the file is the very double exp(potential)."""
     structure = Structure(Domain.from_sizes({"a": 5}), [("a",)])
     values = np.random.default_rng(2).normal(size=5)
     write_uai(tmp_path / "m.uai", structure, Tables(structure, values))

@@ -91,7 +91,6 @@ def test_both_evidence_formats_are_read(text, expected, tmp_path):
     ],
 )
 def test_bad_evidence_is_refused(text, message, tmp_path):
-    """The message names the evidence file."""
     (tmp_path / "e.evid").write_text(text)
     with pytest.raises(DataError, match=f"e.evid.*{message}"):
         read_evidence(tmp_path / "e.evid")
@@ -118,7 +117,6 @@ def test_evidence_restricts_the_sum_over_records():
 
 @pytest.mark.parametrize("evidence", [{"c": 0}, {2: 0}, {-1: 0}, {"a": 2}, {"a": -1}, {"a": True}])
 def test_evidence_that_does_not_fit_is_refused(evidence):
-    """Unknown attributes and codes out of range are DataErrors."""
     structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     with pytest.raises(DataError, match="evidence"):
         apply_evidence(Tables.zeros(structure), evidence)
@@ -132,7 +130,6 @@ def test_evidence_on_tied_groups_is_refused():
 
 
 def test_result_files_keep_every_digit(tmp_path):
-    """MAR and PR survive writing and reading bit for bit."""
     draws = np.random.default_rng(0)
     marginals = [draws.dirichlet(np.ones(k)) for k in (2, 5, 1)]
     (tmp_path / "MAR").write_text(format_mar(marginals))
@@ -145,7 +142,6 @@ def test_result_files_keep_every_digit(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "PR\n1", "MAR\n", "MAR 1 3 .5 .5", "MAR 2 2 .5 .5", "MAR 1 1.5 1", "MAR a"])
 def test_bad_result_files_are_refused(text, tmp_path):
-    """A truncated or foreign MAR file is a DataError."""
     (tmp_path / "r").write_text(text)
     with pytest.raises(DataError):
         read_mar(tmp_path / "r")
@@ -173,7 +169,6 @@ def test_published_answers_are_reproduced_exactly(name):
 
 @pytest.mark.landing
 def test_the_widest_published_instance_is_reproduced():
-    """DBN_11 has cliques of 2^21 cells."""
     check_instance("DBN_11", JunctionTree(max_bytes=8 * 2**30))
 
 

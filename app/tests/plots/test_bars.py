@@ -47,7 +47,6 @@ def test_whiskers_and_numbers_are_those_of_the_intervals():
 
 
 def test_matplotlib_draws_the_bars():
-    """Bars as long as the shares, whiskers over the intervals."""
     figure = pytest.importorskip("matplotlib.figure")
     picture = drawn("marginal", "released")
     axes = picture.draw(figure.Figure().subplots())
@@ -99,7 +98,6 @@ def test_a_cell_says_what_can_be_read_in_it(columns, texts):
 
 
 def test_matplotlib_draws_the_numbers():
-    """The cells of the table."""
     figure = pytest.importorskip("matplotlib.figure")
     heat = drawn("pair", "released")
     table = heat.draw(figure.Figure().subplots()).images[0].get_array()

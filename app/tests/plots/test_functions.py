@@ -170,7 +170,6 @@ def test_merged_codes_and_models_of_no_release():
 
 
 def test_unmeasured_attributes_are_refused_until_they_are_taken_as_uniform():
-    """The reason is that of the model."""
     with pytest.raises(StructureError, match="no release behind the model measured 'unseen'"):
         plots.marginal(released(), "unseen")
     shown = plots.marginal(released().using(unmeasured="uniform"), "unseen")
@@ -191,7 +190,6 @@ def test_unmeasured_attributes_are_refused_until_they_are_taken_as_uniform():
     ],
 )
 def test_bad_questions_are_refused(call, error, words):
-    """What was asked, what is wrong, what would do."""
     with pytest.raises(error, match=words):
         call(released())
 
@@ -216,7 +214,6 @@ def test_a_model_without_dependence_is_pale_and_says_so(measure):
 
 
 def test_a_picture_says_in_how_many_replicates_its_answer_is_undefined():
-    """As the interval says it."""
     refits = np.array([[0.0, 0.0, 0.0, 0.0], [0.1, 0.0, 0.0, 0.2], [0.0, 0.0, -np.inf, -np.inf]])
     model = uniform({"fin": 2, "x": 2}).with_replicates(refits)
     said = [text for text, _ in plots.marginal(model, "x", {"fin": "1"}).notes]

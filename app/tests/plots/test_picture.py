@@ -65,7 +65,6 @@ def test_no_text_leaves_the_frame(kind, model):
 
 
 def test_warnings_are_in_their_colour():
-    """A seeded release shows it in every picture, whatever page it is on."""
     for kind in DRAWN:
         root = ET.fromstring(drawn(kind, "released").svg())
         red = [one.text for one in root.iter(f"{SVG}text") if "--dpgm-warning" in (one.get("style") or "")]

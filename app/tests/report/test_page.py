@@ -96,7 +96,6 @@ def test_a_model_of_no_release_has_no_guarantee(parsed):
 
 
 def test_hostile_names_and_labels_are_texts(parsed):
-    """Markup, scripts, ends of styles, reversed and endless labels: shown, cut where long, and never obeyed."""
     domain = domain_of(**{"<script>alert(1)</script>": list(HOSTILE), "</title><b>\u202e": ["q", "p" * 9000]})
     structure = dpgm.Structure(domain, [domain.names])
     codes = np.array([[number % len(HOSTILE), number % 2] for number in range(300)])

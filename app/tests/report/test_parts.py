@@ -47,7 +47,6 @@ def test_what_is_read_is_never_less_than_what_is_proven(epsilon):
 
 
 def test_amounts_have_greek_letters():
-    """One of each kind."""
     budgets = (Budget.pure(1), Budget.zcdp(1), Budget.approx(1, "1e-6"))
     assert [*map(amounts, budgets)] == ["ε = 1", "ρ = 1", "ε = 1, δ = 1e-06"]
 

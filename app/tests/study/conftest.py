@@ -23,19 +23,16 @@ def study() -> Study:
 
 @pytest.fixture(scope="session")
 def done(study):
-    """What came of it, in memory."""
     return run(study)
 
 
 @pytest.fixture
 def one(study) -> Study:
-    """Of the same truth, one learner and one budget."""
     return evolve(study, learners="naive-mle", budgets=Budget.pure(1))
 
 
 @pytest.fixture
 def registered(monkeypatch):
-    """Registers a class as a learner, for one test."""
     registry = default_registry()
     monkeypatch.setattr(registry, "_offers", list(registry._offers))
 

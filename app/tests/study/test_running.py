@@ -80,7 +80,6 @@ def test_a_truth_that_does_not_fit_is_refused():
 
 
 def test_reprs_are_short(one):
-    """Three lines at most, also of what came of it."""
     assert len(repr(one)) < 360 and len(repr(run(evolve(one, repeat=1)))) < 360
 
 

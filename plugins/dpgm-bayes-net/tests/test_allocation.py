@@ -26,7 +26,6 @@ DAG = dpgm.Dag(DOMAIN, {"b": ["a"], "c": ["b", "a"], "e": ["b"]})
 
 
 def seen(dag, tables, variance=1.0):
-    """Counts of each family from its own table."""
     return {
         family[0]: Counts(table=np.asarray(table, dtype=float), variance=variance, measured=family)
         for family, table in zip(dag.families, tables, strict=True)
@@ -245,6 +244,5 @@ def test_the_order_of_attributes_and_parents_does_not_matter():
 
 
 def test_a_rule_takes_only_what_its_name_says():
-    """paper: W G; error: G; structure: W."""
     need = Need(child="a", table=0, structure=6.0, error=0.5, influence=0.0)
     assert [need.loss(rule) for rule in ("paper", "error", "structure")] == [3.0, 0.5, 6.0]

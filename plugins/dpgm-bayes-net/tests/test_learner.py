@@ -23,7 +23,6 @@ ADD = dpgm.Terms(neighbours="add-remove")
 
 
 def network(dag=DAG, seed=1):
-    """A random network."""
     rng = np.random.default_rng(seed)
     tables = {family[0]: 0.05 + rng.random(dag.domain.shape(family)) ** 2 for family in dag.families}
     return dpgm.Model.from_cpds(dag, {child: table / table.sum(axis=0) for child, table in tables.items()})
@@ -34,7 +33,6 @@ CODES = sample_codes(TRUTH, 2000, 1)
 
 
 def live(source=CODES, budget=None, mechanism="laplace", structure=None, **more):
-    """A seeded curator over the families."""
     return dpgm.LiveCurator(
         source if isinstance(source, TrappedRecords) else TrappedRecords(source),
         DAG.structure() if structure is None else structure,
@@ -45,13 +43,11 @@ def live(source=CODES, budget=None, mechanism="laplace", structure=None, **more)
 
 
 def learned(curator, inference=ENGINE, **options):
-    """What the learner makes of a curator, without the pipeline."""
     learner = BayesNet(**options)
     return learner.learn(curator, inference, randomness=dpgm.SeededRandomness(1), progress=dpgm.silent)
 
 
 def fitted(learner="bayes-net", budget=None, mechanism="laplace", **more):
-    """A fit by the pipeline."""
     more = {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(3)} | more
     return dpgm.fit(CODES, DAG.structure(), budget or dpgm.Budget.pure(1), mechanism, learner, **more)
 
@@ -66,7 +62,6 @@ class Spied:
         return getattr(self.inner, name)
 
     def release(self, **asked):
-        """Remembered, and asked."""
         self.asked.append({name: value for name, value in asked.items() if value is not None})
         return self.inner.release(**asked)
 
@@ -208,7 +203,6 @@ def test_one_person_moves_each_table_by_what_its_noise_is_for(neighbours, person
 
 
 def counted(record, clique):
-    """The clique's table of one record."""
     table = np.zeros(DOMAIN.shape(clique))
     table[tuple(record[DOMAIN.names.index(name)] for name in clique)] = 1
     return table
@@ -308,7 +302,7 @@ class Plain:
     number: int | None = dpgm.option(None, help="what it chose")
 
     def check(self, structure, inference):
-        """Anything goes."""
+        pass
 
     def learn(self, curator, inference, *, randomness, progress):
         """One release, and the model whose potentials are the logarithms of its tables."""
@@ -417,7 +411,7 @@ class Greedy:
     ask: Callable = dpgm.option(None, help="what it asks a curator")
 
     def check(self, structure, inference):
-        """Anything goes."""
+        pass
 
     def learn(self, curator, inference, *, randomness, progress):
         """Never comes to a fit."""
@@ -469,7 +463,6 @@ def test_noise_that_the_other_learner_refuses_is_refused_before_the_charge():
 
 
 def test_the_door_is_the_protocol():
-    """What the other learner is given has every member of the contract, functions that take its parameters by name."""
     door = MeasuredCurator(live(), DAG.structure(), DAG.maximal, None)
     for name, member in vars(dpgm.Curator).items():
         if inspect.isfunction(member) and not name.startswith("_"):

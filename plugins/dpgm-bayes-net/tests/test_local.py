@@ -16,7 +16,6 @@ CODES = np.array([row for row in np.stack([RNG.integers(0, n, 900) for n in (2, 
 
 
 def learned(budget, codes=CODES, dag=DAG, structure=None, learner="local", **more):
-    """A seeded fit with add-remove neighbours."""
     structure = dag.structure() if structure is None else structure
     more = {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(2)} | more
     return dpgm.fit(codes, structure, budget, learner=learner, **more)
@@ -93,7 +92,6 @@ class NoInference:
     max_order = None
 
     def compile(self, structure):
-        """Fails."""
         raise AssertionError("an engine was made")
 
 
@@ -152,13 +150,11 @@ def test_no_graph_is_refused_before_anything_is_read():
 
 
 def test_smoothing_is_a_finite_number_of_at_least_zero():
-    """Anything else is refused by name."""
     for wrong in (-0.1, float("inf"), True, "much"):
         with pytest.raises(dpgm.OptionError, match="smoothing"):
             dpgm.make("learner", "local", smoothing=wrong)
 
 
 def test_it_is_bootstrapped():
-    """By its name, through its refitter."""
     model = dpgm.bootstrap(learned(dpgm.Budget.pure(1)).model, 5, randomness=dpgm.SeededRandomness(1))
     assert len(model.replicates) == 5 and all(abs(one.log_partition) < 1e-6 for one in model.replicates)

@@ -20,19 +20,16 @@ ENGINE = dpgm.make("inference", "junction-tree")
 
 
 def model(seed, structure=CHAIN, scale=0.8):
-    """Random potentials."""
     theta = np.random.default_rng(seed).normal(scale=scale, size=structure.cells)
     return dpgm.Model(structure, Tables(structure, theta))
 
 
 def released(truth, structure, rho, seed=100, records=3000):
-    """Records of the truth, measured."""
     budget = dpgm.Budget.zcdp(rho)
     return simulated_release(truth, records, budget, seed, "gaussian", structure=structure, total="estimated")
 
 
 def learn(noisy, **options):
-    """eb-map on a release."""
     return dpgm.learn(noisy, dpgm.make("learner", "eb-map", **options))
 
 

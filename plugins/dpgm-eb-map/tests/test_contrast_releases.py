@@ -19,12 +19,10 @@ TRIPLE = Structure(BINARY, [("a", "b", "c"), ("c", "d", "e")])
 
 
 def truth(structure, seed=0):
-    """Couplings and fields of about one nat."""
     return dpgm.Model(structure, Tables(structure, np.random.default_rng(seed).normal(size=structure.cells) / 2))
 
 
 def release(structure, budget, seed=0, count=3000, total="estimated", **terms):
-    """Contrasts of records of the truth."""
     budget = dpgm.Budget.zcdp(budget)
     return simulated_release(truth(structure), count, budget, seed, "gaussian", total=total, split="contrasts", **terms)
 

@@ -30,24 +30,20 @@ STRUCTURES = {
 
 
 def truth_over(structure, seed, share=1.0):
-    """Normal potentials, in so large a share of the cliques."""
     rng = np.random.default_rng(seed)
     theta = [rng.normal(size=size) * (rng.random() < share) for size in structure.sizes]
     return dpgm.Model(structure, Tables(structure, np.concatenate(theta)))
 
 
 def released(truth, records, budget, seed, mechanism="gaussian", **terms):
-    """A release of records drawn from the truth."""
     return simulated_release(truth, records, budget, seed, mechanism, **{"total": "estimated", **terms})
 
 
 def small(structure, seed=1):
-    """A release of a thousand records, noise of 10 a cell."""
     return released(truth_over(structure, seed), 1000, dpgm.Budget.zcdp("0.02"), seed)
 
 
 def learn(noisy, curvature="diagonal", **options):
-    """eb-map by blocks."""
     return dpgm.learn(noisy, dpgm.make("learner", "eb-map", curvature=curvature, **options))
 
 
@@ -77,7 +73,6 @@ def test_each_block_is_the_covariance_of_its_parameters(monkeypatch, name, large
 
 
 def traced(act):
-    """The largest number of bytes that it holds at a time."""
     tracemalloc.start()
     try:
         act()

@@ -32,24 +32,20 @@ STRUCTURES = {
 
 
 def release(model, count, epsilon, seed, total="public", mechanism="laplace"):
-    """A simulated release under add-remove neighbours."""
     budget = dpgm.Budget.approx(epsilon, 1e-6) if mechanism == "gaussian" else dpgm.Budget.pure(epsilon)
     return simulated_release(model, count, budget, seed, mechanism, total=total)
 
 
 def learn(noisy, inference="junction-tree", **options):
-    """eb-map on a release."""
     return dpgm.learn(noisy, dpgm.make("learner", "eb-map", **options), inference)
 
 
 def with_tables(noisy, values, **changes):
-    """The same release with other noisy counts."""
     return attrs.evolve(noisy, tables=Tables(noisy.structure, np.asarray(values)), **changes)
 
 
 @pytest.fixture(scope="module")
 def small():
-    """4-node chain, k = 3, N = 1000, eps = .5."""
     return release(dirichlet_model(chain(4, 3), 1), 1000, 0.5, 1)
 
 
@@ -272,7 +268,6 @@ def test_silent_cliques_are_switched_off(curvature):
 
 
 def interaction(table):
-    """A two-way table without its main effects."""
     return table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
 
 
@@ -413,7 +408,6 @@ def test_one_clique_and_one_label():
     {"scales": "1, 1"},
 ])  # fmt: skip
 def test_refuses_senseless_options(options):
-    """Each option says what it must be."""
     with pytest.raises(OptionError, match=next(iter(options))):
         dpgm.make("learner", "eb-map", **options)
 

@@ -130,7 +130,6 @@ STRUCTURES = {
 
 
 def drawn(name, inference="junction-tree", **options):
-    """Engine, basis, and potentials at random."""
     structure = STRUCTURES[name]
     noisy = dpgm.release(
         np.zeros((100, 6), dtype=int), structure, dpgm.Budget.zcdp("0.1"), "gaussian",

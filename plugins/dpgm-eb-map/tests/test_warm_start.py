@@ -19,7 +19,6 @@ ENGINE = dpgm.make("inference", "junction-tree")
 
 
 def truth(seed):
-    """Every pair interacts."""
     rng = np.random.default_rng(seed)
     return dpgm.Model(EVERY, Tables(EVERY, rng.normal(scale=0.7, size=EVERY.cells)))
 
@@ -121,7 +120,6 @@ def test_after_an_empty_fit_emptiness_is_tested_again():
 
 
 def test_a_loop_has_no_fixed_scales():
-    """Scales are of one structure."""
     learner = dpgm.make("learner", "eb-map", scales=[1.0, 1.0])
     assert isinstance(learner, Fitter)
     with pytest.raises(OptionError, match="scales"):

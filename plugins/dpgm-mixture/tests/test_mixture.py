@@ -53,7 +53,6 @@ def records_of(model: Model, count: int, seed: int = 2):
 
 
 def distance(one, other, cliques) -> float:
-    """Mean total variation."""
     first, second = one.marginals_of(cliques), other.marginals_of(cliques)
     return float(np.mean([0.5 * np.abs(first[clique] - second[clique]).sum() for clique in cliques]))
 
@@ -277,7 +276,6 @@ def test_refits_keep_the_labels_of_classes():
 
 
 def test_constraints_are_refused_before_the_charge():
-    """In one line that says what would do."""
     rules = {"x": {"columns": ["a", "b"], "order": "<="}}
     binary = {name: {"size": 2, "unknown": 0} for name in "ab"}
     domain = Domain.from_dict({"attributes": binary, "constraints": rules})
@@ -342,7 +340,6 @@ def test_all_pairs_split_the_budget_by_cells():
 
 
 def test_a_failed_fit_keeps_what_was_paid_for(monkeypatch):
-    """Whatever goes wrong in it."""
     monkeypatch.setattr("dpgm_mixture.learner._minimise", lambda *_: 1 / 0)
     with pytest.raises(LearningFailed) as error:
         selected()

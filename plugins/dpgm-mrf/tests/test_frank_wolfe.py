@@ -17,7 +17,6 @@ TERMS = Terms(neighbours="add-remove")
 
 
 def course(domain=BINARY, pairs=PAIRS, budget=None, terms=TERMS, **options):
-    """A course over these pairs."""
     chosen = FrankWolfe(**{"width": 1.2, **options})
     return Course.of(chosen, regressions_of(chosen, domain, pairs), terms, budget or Budget.zcdp("1/100"))
 
@@ -182,7 +181,6 @@ def test_clips_shorten_few_records():
 )
 @pytest.mark.parametrize("kind", ["learner", "selector"])
 def test_options_refuse_what_makes_no_sense(kind, options):
-    """Each in one line that names the option."""
     with pytest.raises(OptionError) as refused:
         make(kind, {"name": "mrf-fw", **options})
     name = list(options)[-1] if options else "width"

@@ -26,7 +26,6 @@ def population(potentials, count):
 
 
 def learned(codes, structure, budget=None, *, seed=1, terms=None, **options):
-    """A fit; without a budget, without noise to speak of."""
     stated = terms or dpgm.Terms(neighbours="add-remove", total=len(codes))
     return dpgm.fit(
         codes,
@@ -42,7 +41,6 @@ class Never:
     """Records that nobody may read."""
 
     def batches(self, domain, columns):
-        """Not once."""
         raise AssertionError("the records were read")
 
 
@@ -52,7 +50,6 @@ COUPLING, FIELD = {("a", "b"): 0.5, ("b", "c"): 0.3, ("c", "a"): -0.4}, {"a": 0.
 
 
 def ising(count):
-    """Records of a triangle with fields; its width is 1.1."""
     structure = dpgm.Structure(ISING, [("a",), ("b",), ("c",), *PAIRS])
     sign = np.array([1.0, -1.0])
     tables = {(name,): value * sign for name, value in FIELD.items()}
@@ -162,7 +159,6 @@ def test_every_budget_is_spent_within_and_seeds_repeat(tmp_path, budget, neighbo
 
 
 def test_releases_without_directions_are_refused():
-    """Tables alone have nothing to learn from: BudgetError, with what would do."""
     done = dpgm.fit(
         ising(500),
         dpgm.Structure(ISING, PAIRS),

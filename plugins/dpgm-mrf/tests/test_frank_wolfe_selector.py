@@ -22,7 +22,6 @@ def matching(count, seed):
 
 
 def edges(structure):
-    """Its pairs."""
     return {frozenset(clique) for clique in structure.cliques if len(clique) == 2}
 
 

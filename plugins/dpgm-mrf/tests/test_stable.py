@@ -14,12 +14,10 @@ KNOWN = dpgm.Terms(neighbours="add-remove", total=5400)
 
 
 def domain(p=6):
-    """Binary attributes."""
     return dpgm.Domain.from_sizes({f"x{number}": 2 for number in range(p)})
 
 
 def matching(count, p=6, coupling=0.4, seed=1):
-    """Records of p / 2 pairs with that coupling."""
     draw = np.random.default_rng(seed)
     codes = draw.integers(0, 2, (count, p))
     alike = 1 / (1 + np.exp(-2 * coupling))
@@ -32,7 +30,6 @@ PAIRS = (("x0", "x1"), ("x2", "x3"), ("x4", "x5"))
 
 
 def learned(selector="mrf-stable", budget=BUDGET, codes=None, terms=KNOWN, workload=None, **more):
-    """A fit with seeded noise."""
     return dpgm.fit(
         matching(5400) if codes is None else codes,
         selector,
@@ -191,7 +188,6 @@ def test_a_plan_says_what_to_expect():
     ],
 )
 def test_options_that_are_refused(options, why):
-    """By the class, and by its name with a table of options."""
     with pytest.raises(dpgm.OptionError, match=why):
         MrfStable(**options)
     with pytest.raises(dpgm.OptionError):
@@ -245,7 +241,6 @@ ASKED = {
 
 @pytest.mark.parametrize("case", ASKED)
 def test_what_is_refused_before_the_charge(tmp_path, case):
-    """No record is read."""
     options, budget, more, error, why = ASKED[case]
     arguments = {"terms": dpgm.Terms(neighbours="add-remove"), "workload": dpgm.Workload.all(domain(), order=2)} | more
     book = dpgm.Ledger.create(tmp_path / "x", name="x", budget=budget, neighbours=arguments["terms"].neighbours.value)
@@ -263,8 +258,6 @@ def test_what_is_refused_before_the_charge(tmp_path, case):
 
 
 def test_a_session_without_votes_is_refused():
-    """As one that another program opened."""
-
     class Bare:
         votes = None
 

@@ -18,14 +18,12 @@ TIED = dpgm.Structure(dpgm.Domain.from_sizes(dict.fromkeys("abc", 2)), [], tied=
 
 
 def records(structure=CHAIN, number=2000, seed=1):
-    """Codes of records from a random model."""
     theta = np.random.default_rng(seed).normal(size=structure.cells)
     model = dpgm.Model(structure, dpgm.Tables(structure, theta))
     return sample_codes(model, number, seed)
 
 
 def mle(codes, structure):
-    """The non-private maximum-likelihood estimate, through the same learner that the paper compares with."""
     budget = dpgm.Budget.pure(10**9)
     learner = {"name": "naive-mle", "l2": 0.0, "tolerance": 1e-8}
     return dpgm.fit(
@@ -34,7 +32,6 @@ def mle(codes, structure):
 
 
 def climbed(codes, structure, budget, *, total=None, inference="junction-tree", **options):
-    """A PSGD fit with seeded randomness; total: the number of records when None."""
     terms = dpgm.Terms(neighbours="add-remove", total=float(len(codes)) if total is None else total)
     learner, seeded = {"name": "psgd", **options}, dpgm.SeededRandomness(7)
     return dpgm.fit(codes, structure, budget, "gaussian", learner, inference, terms=terms, randomness=seeded)
@@ -181,7 +178,6 @@ SENSELESS = {
 
 @pytest.mark.parametrize(("option", "value"), [(one, value) for one, values in SENSELESS.items() for value in values])
 def test_options_that_make_no_sense(option, value):
-    """NaN, infinities, bools, texts and values out of range are refused when the learner is made."""
     with pytest.raises(dpgm.OptionError):
         dpgm.make("learner", "psgd", **{option: value})
 

@@ -26,7 +26,6 @@ TERMS = dpgm.Terms(neighbours="add-remove")
 def select(
     codes: np.ndarray, sizes: list[int], budget: dpgm.Budget, *, order: int = 3, seed: int = 3, **options: object
 ) -> tuple[dpgm.NoisyTables, dpgm.Selection]:
-    """A seeded selection over columns x0, x1, ..."""
     domain = dpgm.Domain.from_sizes({f"x{place:02d}": size for place, size in enumerate(sizes)})
     return dpgm.select(
         codes,
@@ -173,7 +172,6 @@ def test_labels_that_are_rare_do_not_count_as_noise_of_pairs() -> None:
 
 
 def test_noise_that_lasts_falls_with_the_interactions_that_tell_it() -> None:
-    """From all of it for one interaction to three tenths."""
     lasting = [lasting_noise(count) for count in range(1, 300)]
     assert lasting[0] == 1.0
     assert all(one >= other for one, other in itertools.pairwise(lasting))
@@ -197,7 +195,6 @@ def test_scores_are_shrunk_towards_what_their_size_has(values: list[float], devi
 
 
 def worth(gains: dict[tuple[str, ...], float], level: float = 1.0, *, careful: bool = False) -> _Worth:
-    """Of equal weights and costs, with half of the noise."""
     same = dict.fromkeys(gains, 1.0)
     return _Worth(
         gains=gains,
@@ -258,7 +255,6 @@ def factor(columns: int = 12, records: int = 4000, labels: int = 4) -> np.ndarra
 
 
 def chain(columns: int = 12, records: int = 4000) -> np.ndarray:
-    """Each column copies the one before it seven times of ten."""
     rng = np.random.default_rng(3)
     codes = rng.integers(4, size=(records, columns))
     for place in range(1, columns):
@@ -267,14 +263,12 @@ def chain(columns: int = 12, records: int = 4000) -> np.ndarray:
 
 
 def fitted(codes: np.ndarray, **options: object) -> dpgm.Fit:
-    """`auto` on such columns, seeded."""
     domain = dpgm.Domain.from_sizes({f"x{place:02d}": 4 for place in range(codes.shape[1])})
     options = {"workload": domain, "terms": TERMS, "randomness": dpgm.SeededRandomness(5), **options}
     return dpgm.fit(codes, "auto", dpgm.Budget.approx(1, "1e-9"), **options)
 
 
 def pair_error(model: dpgm.Model, codes: np.ndarray) -> float:
-    """Mean total variation of pairs."""
     pairs = list(itertools.combinations(range(codes.shape[1]), 2))
     found = model.marginals_of([(f"x{one:02d}", f"x{two:02d}") for one, two in pairs])
     counts = [np.bincount(codes[:, one] * 4 + codes[:, two], minlength=16).reshape(4, 4) for one, two in pairs]
@@ -408,7 +402,6 @@ def test_sets_of_four_are_candidates_where_they_are_few_and_small_and_nobody_say
 
 
 def test_a_model_of_tables_learned_already_is_not_learned_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two fits something was measured."""
     learned: list[float] = []
     fitted = Growth.fitted
 

@@ -28,7 +28,6 @@ SERVED = [
 def select(
     selector: object, budget: dpgm.Budget, codes: np.ndarray, seed: int, workload: dpgm.Workload
 ) -> dpgm.NoisyTables:
-    """A seeded selection."""
     release, _ = dpgm.select(
         codes, selector, budget, workload, "eb-map", terms=TERMS, randomness=dpgm.SeededRandomness(seed)
     )
@@ -44,7 +43,6 @@ def of_several(release: dpgm.NoisyTables) -> set[tuple[str, ...]]:
 
 
 def check(release: dpgm.NoisyTables) -> None:
-    """No table holds a merged attribute, and the budget is spent."""
     sizes = release.structure.domain.sizes
     assert [clique for clique in of_several(release) if min(sizes[name] for name in clique) == 1] == []
     spent = dpgm.Budget.sum(step.cost for step in release.steps)

@@ -29,7 +29,6 @@ class Network:
 
 
 def parents_of(done: dpgm.Fit) -> dict[str, tuple[str, ...]]:
-    """The graph, as `Dag.of` reads it."""
     return dpgm.Dag.of(done.model.structure).parents
 
 
@@ -139,7 +138,6 @@ def test_the_release_alone_is_enough_to_learn_the_same_network_again(tmp_path: P
 
 
 def test_no_parents_at_all() -> None:
-    """The whole budget goes to attributes alone."""
     done = run(PrivBayes(parents=0), dpgm.Budget.pure(1))
     assert not any(parents_of(done).values()) and len(done.release.steps) == 1
     assert dpgm.Budget.sum(
@@ -151,7 +149,6 @@ def test_no_parents_at_all() -> None:
     ("order", "words"), [("abcde", "leaves out 'f'"), ("abcdeff", "names 'f' twice"), ("abcdefg", "'g'")]
 )
 def test_an_order_that_is_none_is_refused_before_the_charge(order: str, words: str) -> None:
-    """In `plan` and in `fit`, by name."""
     for parents in (0, 2):
         selector = PrivBayes(order=tuple(order), parents=parents)
         with pytest.raises(dpgm.StructureError, match=words):
@@ -161,7 +158,6 @@ def test_an_order_that_is_none_is_refused_before_the_charge(order: str, words: s
 
 
 def test_options_that_are_none() -> None:
-    """One line each; tables of a file are lists, which are taken."""
     for wrong in ({"order": "abc"}, {"order": (1,)}, {"parents": -1}, {"parents": True}, {"parents": 1.5}):
         with pytest.raises(dpgm.OptionError):
             PrivBayes(**wrong)

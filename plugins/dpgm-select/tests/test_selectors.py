@@ -43,7 +43,6 @@ def parity(count: int = 4000) -> np.ndarray:
 
 
 def run(selector: object, budget: dpgm.Budget, codes: np.ndarray | None = None, **options: object) -> dpgm.Fit:
-    """A seeded fit, by a quick learner."""
     return dpgm.fit(
         planted() if codes is None else codes,
         selector,
@@ -56,12 +55,10 @@ def run(selector: object, budget: dpgm.Budget, codes: np.ndarray | None = None, 
 
 
 def spent(done: dpgm.Fit) -> dpgm.Budget:
-    """What the session's steps came to."""
     return dpgm.Budget.sum(step.cost for step in done.release.steps)
 
 
 def pairs_of(done: dpgm.Fit) -> set[tuple[str, ...]]:
-    """The pairs that were measured."""
     return {clique for clique in done.release.structure.cliques if len(clique) == 2}
 
 
@@ -117,7 +114,6 @@ def test_a_model_stays_within_its_limits_and_says_what_was_left_out(selector: ty
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("selector", [Mst(), Grow(), Oneshot(), Aim(), Auto(), PrivBayes()])
 def test_a_workload_without_a_pair_is_refused_before_the_charge(selector: object) -> None:
-    """By name, and with what would do."""
     alone = dpgm.Workload.of(DOMAIN, [("a",), ("b",)])
     with pytest.raises(dpgm.StructureError, match="pairs of attributes"):
         run(selector, dpgm.Budget.zcdp(1), workload=alone)
@@ -150,7 +146,6 @@ def test_limits_that_no_pair_can_meet_are_refused_before_the_charge(selector: ty
 
 @pytest.mark.parametrize("selector", [Grow(), Oneshot()])
 def test_pure_budgets_are_refused_with_who_serves_them(selector: object) -> None:
-    """Noisy scores are Gaussian."""
     with pytest.raises(dpgm.BudgetError, match="'mst' or 'aim'"):
         run(selector, dpgm.Budget.pure(1))
 
@@ -173,7 +168,6 @@ def test_a_plan_refuses_what_choosing_would(neighbours: str, moved: int) -> None
 
 
 def test_auto_says_what_it_chose_and_why() -> None:
-    """By kind of budget, and for pure ones by size."""
     workload = dpgm.Workload.all(DOMAIN)
     assert isinstance(Auto().decide(workload, dpgm.Budget.zcdp(1))[0], Grow)
     assert isinstance(Auto().decide(workload, dpgm.Budget.pure(1))[0], (Aim, Mst))
@@ -196,7 +190,6 @@ def test_merging_can_be_turned_off() -> None:
 
 
 def test_the_registry_has_them_by_name() -> None:
-    """Through the plugin's hook."""
     assert isinstance(dpgm.make("selector", "auto"), Auto)
 
 

@@ -38,7 +38,6 @@ class Cells:
 
 @pytest.fixture(autouse=True, scope="module")
 def by_value(java):
-    """Executors cannot import this file."""
     import sys
 
     from pyspark import cloudpickle
@@ -57,13 +56,11 @@ def table(rows=2000, seed=0):
 
 
 def embedded(rows, reading, reduction):
-    """The sum where all rows are in one partition, here."""
     batches = rows.select(list(dict.fromkeys(reading.names))).to_batches()
     return received([Shipped(reading=reading).summed(reduction, batches)], reduction).tolist()
 
 
 def frame_of(spark, rows, partitions=None):
-    """The table of texts as a frame of Spark."""
     from pyspark.sql.types import StringType, StructField, StructType
 
     schema = StructType([StructField(name, StringType()) for name in rows.column_names])
@@ -72,7 +69,6 @@ def frame_of(spark, rows, partitions=None):
 
 
 def reading(person=None, several=False, domain=DOMAIN, columns=None):
-    """Two rows a person count."""
     return Reading(domain=domain, columns=columns or domain.names, person=person, rows_per_person=2, several=several)
 
 

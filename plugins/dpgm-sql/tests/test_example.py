@@ -22,12 +22,10 @@ PLANTED = "pl4nted"
 
 @pytest.fixture(scope="module")
 def records():
-    """The example's rows, with types."""
     return arrow_csv.read_csv(EXAMPLE / "health.csv")
 
 
 def release(data):
-    """One release of the example's structure, with noise from a seed."""
     run = load_spec(EXAMPLE / "health.toml")
     source = dpgm.sources.as_source(data)
     curator = dpgm.LiveCurator(
@@ -60,7 +58,6 @@ def dpgm_command(*words, **variables):
 
 
 def everything(folder):
-    """All bytes of all files below a folder."""
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 

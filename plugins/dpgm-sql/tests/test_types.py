@@ -97,7 +97,6 @@ def test_types_of_postgresql_keep_their_values(postgresql_database, declared, li
 
 @pytest.mark.parametrize(("declared", "literals", "labels"), OF_DUCKDB, ids=[case[0] for case in OF_DUCKDB])
 def test_types_of_duckdb_keep_their_values(duckdb_file, declared, literals, labels):
-    """Each type's values have the labels that core gives the same values from any file."""
     actual, attribute = codes_in(duckdb_file, declared, literals, labels)
     assert actual == expected(attribute, literals, labels)
 

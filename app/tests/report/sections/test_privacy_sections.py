@@ -20,7 +20,6 @@ _TOTALS = ("estimated", "public")
 
 
 def told(parsed, budget: dpgm.Budget, terms: dpgm.Terms, **more: object) -> str:
-    """The section of a model that is uniform, over a release of its own."""
     noisy = dpgm.release(CODES, STRUCTURE, budget, terms=terms, **more)
     model = uniform(STRUCTURE, releases=[noisy])
     return str(parsed(make_report(model)).texts["guarantee"])
@@ -82,7 +81,6 @@ def test_delta_and_rho(parsed):
 
 
 def test_conditions_are_told(parsed):
-    """A public number of records, and rows of a person."""
     text = told(parsed, dpgm.Budget.pure(1), dpgm.Terms(neighbours="add-remove", total="public"))
     assert "CONDITIONAL ON PUBLIC N" in text
     assert "in the data or not" not in text
@@ -96,7 +94,6 @@ def test_conditions_are_told(parsed):
 
 @pytest.mark.parametrize("words", ["What the population tells", "families", "Choices made by looking", "Plugins"])
 def test_what_is_not_covered_is_told(parsed, words):
-    """Whatever the budget."""
     assert words in told(parsed, dpgm.Budget.pure(1), ADD_REMOVE)
 
 

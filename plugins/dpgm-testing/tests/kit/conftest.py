@@ -29,7 +29,6 @@ class WrongDual(ReferenceLaplace):
 
 @pytest.fixture(scope="session")
 def wrong_dual():
-    """The class `WrongDual`."""
     return WrongDual
 
 
