@@ -1,6 +1,5 @@
 """dpgm on models of several releases: fit, learn, query, sample and evaluate say what all of them cost."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,22 +10,8 @@ import dpgm_core as dpgm
 from app.tests.made import uniform
 from dpgm.cli.show import count_noisy_tables
 from dpgm_core import Budget
-from dpgm_core.components.registry import default_registry
-from dpgm_core.plugin import Component
 
 ALL = "Differential privacy with epsilon = 1 under add-remove neighbours;"
-
-
-@pytest.fixture
-def registered(monkeypatch):
-    """Registers a class as a learner, for one test."""
-    registry = default_registry()
-    monkeypatch.setattr(registry, "_offers", list(registry._offers))
-
-    def register(name, cls):
-        registry.add(Component(kind="learner", name=name, target=f"a_test:{cls.__name__}", summary="of a test"), cls)
-
-    return register
 
 
 @pytest.fixture
@@ -115,9 +100,8 @@ def test_query_sample_and_evaluate_say_what_all_cost(tmp_path, fitted, dpgm_comm
     """The whole guarantee, wherever a command tells of it; distances are to the quietest tables. Replicates are refused
     with the reason, and error bars of shares need none."""
     path = fitted["model"]
-    code, out, _ = dpgm_command("query", path, "--json")
-    document = json.loads(out)
-    assert code == 0 and document["cost"] == {"epsilon": "1"} and document["guarantee"] == fitted["guarantee"]
+    document = facts("query", path)
+    assert document["cost"] == {"epsilon": "1"} and document["guarantee"] == fitted["guarantee"]
     assert document["releases"] == 2
     assert ALL in dpgm_command("query", path)[1]
     assert facts("query", path, "sex")["private"] is True
@@ -125,11 +109,10 @@ def test_query_sample_and_evaluate_say_what_all_cost(tmp_path, fitted, dpgm_comm
     asked = ("query", path, "sex", "--intervals", "0.9")
     assert "cannot be bootstrapped: it learned from 2 releases" in refused(*asked, "--replicates", 5)
     assert facts(*asked)["rows"][0]["low"] < facts(*asked)["rows"][0]["high"]
-    code, out, _ = dpgm_command("compare", path, "--json")
     model = dpgm.load_model(path)
     distances = dpgm.total_variation(model, model.releases[0].tables)
-    told = {tuple(row["clique"]): row["total_variation"] for row in json.loads(out)["tables"]}
-    assert code == 0 and told == pytest.approx(distances)
+    told = {tuple(row["clique"]): row["total_variation"] for row in facts("compare", path)["tables"]}
+    assert told == pytest.approx(distances)
 
 
 def test_a_failed_learner_says_where_its_releases_are(spec, shares, dpgm_command):
@@ -141,7 +124,7 @@ def test_a_failed_learner_says_where_its_releases_are(spec, shares, dpgm_command
     assert dpgm_command("learn", hint.split("dpgm learn ")[1])[0] == 0
 
 
-def test_mixed_kinds_need_a_conversion_delta(tmp_path, adaptive, registered, refused, ran):
+def test_mixed_kinds_need_a_conversion_delta(tmp_path, adaptive, registered, refused, facts):
     class Mixed(adaptive):
         def learn(self, curator, inference, *, randomness, progress):
             curator.release(budget=Budget.pure(1))
@@ -158,7 +141,7 @@ def test_mixed_kinds_need_a_conversion_delta(tmp_path, adaptive, registered, ref
     assert "state a conversion delta" in refused("learn", *files, "--learner", "mixed")
     assert "conversion_delta" in refused("learn", *files, "--learner", "mixed", "--conversion-delta", "2")
     assert "conversion_delta" in refused("learn", *files, "--learner", "mixed", "--conversion-delta", "small")
-    out, _ = ran("learn", *files, "--learner", "mixed", "--conversion-delta", "1e-6", "--json")
-    spent = Budget.parse(json.loads(out)["spent"])
+    learned = facts("learn", *files, "--learner", "mixed", "--conversion-delta", "1e-6")
+    spent = Budget.parse(learned["spent"])
     assert spent.kind == "approx" and str(spent) == "(epsilon, delta) = (~6.22153, 1e-06)"
-    assert dpgm.load_model(json.loads(out)["model"]).cost == spent
+    assert dpgm.load_model(learned["model"]).cost == spent

@@ -1,7 +1,6 @@
 """dpgm fit of a file of records of which nothing is described, and dpgm init with the same options."""
 
 import io
-import json
 import random
 
 import pytest
@@ -58,16 +57,14 @@ def test_one_command_from_a_file_to_synthetic_records(records, dpgm_command):
     assert code and "is there from an earlier run; go on with dpgm fit stays/spec.toml" in err
 
 
-def test_what_was_found_is_a_domain_for_later_runs(records, dpgm_command):
+def test_what_was_found_is_a_domain_for_later_runs(records, dpgm_command, facts):
     """The found domain in place of the one that asks for a search: no search, and no charge for one."""
     assert dpgm_command("fit", records, *SAID, "--drop", "note", "-o", "one")[0] == 0
-    again = dpgm_command(
+    again = facts(
         "fit", "one/spec.toml", "--set", 'domain="stays.domain.toml"', "--set", 'name="again"',
-        "--set", 'ledger.path="again.ledger"', "--set", 'output.folder="../two"', "--json",
+        "--set", 'ledger.path="again.ledger"', "--set", 'output.folder="../two"',
     )  # fmt: skip
-    assert again[0] == 0, again[2]
-    facts = json.loads(again[1])
-    assert "columns" not in facts and facts["spent"] == {"epsilon": "30", "delta": "1/100000"}
+    assert "columns" not in again and again["spent"] == {"epsilon": "30", "delta": "1/100000"}
     assert load_model("two/again.dpgm").domain == load_model("one/stays.dpgm").domain
 
 

@@ -1,6 +1,5 @@
 """`dpgm infer`: UAI files in, result files out, unconverged answers flagged, too wide models refused."""
 
-import json
 import os
 from pathlib import Path
 
@@ -45,7 +44,7 @@ def test_each_task_is_answered_on_stdout(dpgm_command, model, task, expected):
     assert out.endswith("\n") and not out.endswith("\n\n")
 
 
-def test_evidence_is_read_and_the_result_is_written(dpgm_command, model, tmp_path):
+def test_evidence_is_read_and_the_result_is_written(dpgm_command, facts, model, tmp_path):
     """With b = 1 observed, Z = 2 + 4; -o writes the file and stdout says where. JSON has task, engine, convergence, and
     the result or its file. A result gives way to a result, and nothing else does, not the model itself, say."""
     evidence, result = tmp_path / "m.uai.evid", tmp_path / "m.uai.PR"
@@ -54,12 +53,10 @@ def test_evidence_is_read_and_the_result_is_written(dpgm_command, model, tmp_pat
     assert code == 0
     assert str(result) in out
     assert read_pr(result) == pytest.approx(np.log10(6), abs=1e-12)
-    _, out, _ = dpgm_command("infer", model, "--task", "PR", "--json")
-    shown = json.loads(out)
+    shown = facts("infer", model, "--task", "PR")
     assert (shown["converged"], shown["task"], shown["inference"]) == (True, "PR", "junction-tree")
     assert float(shown["result"].split()[1]) == pytest.approx(1)
-    _, out, _ = dpgm_command("infer", model, "--task", "PR", "--json", "-o", tmp_path / "r")
-    assert json.loads(out)["file"] == str(tmp_path / "r")
+    assert facts("infer", model, "--task", "PR", "-o", tmp_path / "r")["file"] == str(tmp_path / "r")
     before = model.read_bytes()
     code, out, err = dpgm_command("infer", model, "--task", "PR", "-o", model)
     assert (code, out) == (2, "") and "is a UAI model; only a UAI result is replaced there" in err
@@ -79,7 +76,7 @@ def test_an_unconverged_answer_is_given_and_flagged(dpgm_command, facts, frustra
     assert (code, err) == (0, "")
 
 
-def test_bounds_hold_the_partition_function(dpgm_command, frustrated):
+def test_bounds_hold_the_partition_function(dpgm_command, facts, frustrated):
     """On stderr and in --json, converged or not; for PR only, and from engines that have them."""
     _, out, _ = dpgm_command("infer", frustrated, "--task", "PR")
     exact = float(out.split()[1])
@@ -87,8 +84,7 @@ def test_bounds_hold_the_partition_function(dpgm_command, frustrated):
     words += ["--set", "inference.bound_cells=4"]
     code, _, err = dpgm_command(*words, "--task", "PR")
     assert code == 0 and "dpgm: PR is certainly between " in err
-    _, out, _ = dpgm_command(*words, "--task", "PR", "--json")
-    low, high = json.loads(out)["bounds"]
+    low, high = facts(*words, "--task", "PR")["bounds"]
     assert low <= exact <= high < low + 2
     code, _, err = dpgm_command(*words, "--task", "MAR")
     assert code == 2 and "--task PR" in err

@@ -180,11 +180,6 @@ def test_expected_records_and_columns_mostly_missing_are_said_with_a_fit(spec, d
     assert planned["tables"] == facts("plan", spec, "--records", 1200)["tables"]
 
 
-def test_no_records_are_sampled_only_by_mistake(model, refused):
-    """`-n 0` wrote a file of names."""
-    assert "-n" in refused("sample", model, "-n", 0, "-o", model.with_name("s.csv"))
-
-
 def test_init_asks_for_what_times_and_money_need(tmp_path, dpgm_command):
     """No ends of a day; the decimals of a number are asked for by plan; quotes are said to be read."""
     (tmp_path / "x.csv").write_text("at,cost\n12:30,1.50\n")

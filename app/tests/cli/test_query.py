@@ -1,6 +1,5 @@
 """`dpgm query`."""
 
-import json
 import os
 import subprocess
 import sys
@@ -13,8 +12,7 @@ from app.tests.made import uniform
 
 
 def test_query(model, dpgm_command, refused, ran, facts):
-    out, _ = ran("query", model, "age", "sex", "--json")
-    rows = json.loads(out)["rows"]
+    rows = facts("query", model, "age", "sex")["rows"]
     assert [row["labels"] for row in rows] == [["young", "F"], ["young", "M"], ["old", "F"], ["old", "M"]]
     assert sum(row["probability"] for row in rows) == pytest.approx(1)
     out, _ = ran("query", model, "sex", "-g", "age=young", "--top", "1")
@@ -106,8 +104,8 @@ def test_what_was_not_measured_is_marked_where_asked_for(partial, dpgm_command, 
     assert (set(shown["record"]), shown["left_out"]) == ({"sex", "age", "job"}, ["town"])
     shown = facts("query", partial, "--map", "--unmeasured", "uniform")
     assert (shown["record"]["town"], shown["standing"]) in [("A", "not measured"), ("B,C", "not measured")]
-    uniform = ("query", partial, "town", "--unmeasured", "uniform", "--intervals", "0.9", "--json")
-    assert json.loads(dpgm_command(*uniform)[1])["rows"][0]["standard_error"] == pytest.approx(0)
+    uniform = ("query", partial, "town", "--unmeasured", "uniform", "--intervals", "0.9")
+    assert facts(*uniform)["rows"][0]["standard_error"] == pytest.approx(0)
     assert "unknown to the model: town" in dpgm_command("query", partial)[1]
     assert facts("query", partial)["unmeasured"] == ["town"]
     assert "--unmeasured goes with answers" in refused("query", partial, "--unmeasured", "omit")

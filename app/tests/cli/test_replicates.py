@@ -19,10 +19,9 @@ def kept(model, dpgm_command) -> Path:
     return model
 
 
-def test_query_adds_error_bars(kept, dpgm_command, ran):
+def test_query_adds_error_bars(kept, dpgm_command, facts):
     """Three columns, in text and JSON; they are those of the model, and hold what is conditioned on."""
-    out, _ = ran("query", kept, "age", "-g", "sex=F", "--intervals", "0.8", "--json")
-    shown = json.loads(out)
+    shown = facts("query", kept, "age", "-g", "sex=F", "--intervals", "0.8")
     assert (shown["level"], shown["replicates"]) == (0.8, 5)
     found = dpgm.load_model(kept).intervals("age", given={"sex": "F"}, level=0.8)
     rows = zip(found.estimate, found.standard_error, found.low, found.high, strict=True)

@@ -1,12 +1,10 @@
 """What tests of studies share: a tiny truth, a study of it that has been run, and learners of a test."""
 
 import pytest
-from attrs import evolve, frozen
+from attrs import evolve
 
 from dpgm.study import Study, generated_truth, run
 from dpgm_core import Budget, Domain
-from dpgm_core.components.registry import default_registry
-from dpgm_core.plugin import Component
 
 LEARNERS = ("naive-mle", {"name": "naive-mle", "l2": 0.1})
 
@@ -29,27 +27,6 @@ def done(study):
 @pytest.fixture
 def one(study) -> Study:
     return evolve(study, learners="naive-mle", budgets=Budget.pure(1))
-
-
-@pytest.fixture
-def registered(monkeypatch):
-    registry = default_registry()
-    monkeypatch.setattr(registry, "_offers", list(registry._offers))
-
-    def register(name: str, learn) -> str:
-        @frozen(kw_only=True)
-        class OfATest:
-            def check(self, structure, inference):
-                pass
-
-            def learn(self, curator, inference, *, randomness, progress):
-                return learn(curator, inference)
-
-        target = f"a_test:{name}"
-        registry.add(Component(kind="learner", name=name, target=target, summary="of a test"), OfATest)
-        return name
-
-    return register
 
 
 @pytest.fixture(scope="session")

@@ -40,11 +40,11 @@ def select(
 
 
 def copies(records: int = 3000) -> np.ndarray:
-    """Ten columns that copy one another nine times of ten, and six that hang on one of them each."""
+    """Six columns that copy one another nine times of ten, and four that hang on one of them each."""
     rng = np.random.default_rng(1)
     source = rng.integers(3, size=records)
-    many = [np.where(rng.random(records) < 0.9, source, rng.integers(3, size=records)) for _ in range(10)]
-    few = [np.where(rng.random(records) < 0.5, many[place], rng.integers(3, size=records)) for place in range(6)]
+    many = [np.where(rng.random(records) < 0.9, source, rng.integers(3, size=records)) for _ in range(6)]
+    few = [np.where(rng.random(records) < 0.5, many[place], rng.integers(3, size=records)) for place in range(4)]
     return np.column_stack([*many, *few])
 
 
@@ -52,7 +52,7 @@ def copies(records: int = 3000) -> np.ndarray:
 @pytest.mark.parametrize("epsilon", ["0.5", "2"])  # picks; looks
 def test_columns_that_copy_one_another_leave_none_without_a_pair(epsilon: str) -> None:
     """The forest comes first, so that gains which explain one another cannot fill the model."""
-    release, selection = select(copies(), [3] * 16, dpgm.Budget.approx(epsilon, "1e-9"))
+    release, selection = select(copies(), [3] * 10, dpgm.Budget.approx(epsilon, "1e-9"))
     paired = {name for clique in release.structure.cliques if len(clique) > 1 for name in clique}
     assert paired == set(release.structure.domain.names)
     assert len(selection.trace) > 1
@@ -62,7 +62,7 @@ def test_columns_that_copy_one_another_leave_none_without_a_pair(epsilon: str) -
 @pytest.mark.parametrize("holdout", ["0", "0.1"])
 def test_the_whole_budget_reaches_its_steps(holdout: str) -> None:
     """Whatever rounds there are, and with a share set aside for a structure check."""
-    release, _ = select(copies(1000), [3] * 16, dpgm.Budget.zcdp("0.01"), split={"holdout": holdout})
+    release, _ = select(copies(1000), [3] * 10, dpgm.Budget.zcdp("0.01"), split={"holdout": holdout})
     assert release.session is not None
     spent = dpgm.Budget.sum(step.cost for step in release.steps)
     assert release.session.budget * Fraction(999_990, 1_000_000) <= spent <= release.session.budget
@@ -82,7 +82,7 @@ def test_looks_end_where_scores_would_cost_more_than_is_left(monkeypatch: pytest
 
 def test_no_two_tables_of_a_round_of_picks_share_a_pair() -> None:
     """What one tells the other would tell again; the next model says what is left of it."""
-    release, _ = select(copies(), [3] * 16, dpgm.Budget.approx("0.3", "1e-9"))
+    release, _ = select(copies(), [3] * 10, dpgm.Budget.approx("0.3", "1e-9"))
     measured = [
         step.structure.cliques
         for before, step in itertools.pairwise(release.steps)
@@ -247,14 +247,14 @@ def test_choices_cost_no_more_than_the_plan_says() -> None:
     assert Fraction(99, 100) * most <= spent <= most
 
 
-def factor(columns: int = 12, records: int = 4000, labels: int = 4) -> np.ndarray:
+def factor(columns: int = 9, records: int = 4000, labels: int = 4) -> np.ndarray:
     """Columns of equally frequent labels that all hang on one hidden number, correlated by 2 / 3."""
     rng = np.random.default_rng(2)
     values = math.sqrt(2) * rng.standard_normal((records, 1)) + rng.standard_normal((records, columns))
     return np.argsort(np.argsort(values, axis=0), axis=0) * labels // records
 
 
-def chain(columns: int = 12, records: int = 4000) -> np.ndarray:
+def chain(columns: int = 6, records: int = 4000) -> np.ndarray:
     rng = np.random.default_rng(3)
     codes = rng.integers(4, size=(records, columns))
     for place in range(1, columns):
@@ -332,10 +332,10 @@ def test_next_to_nothing_is_not_spent_on_a_table_by_itself() -> None:
 
 @pytest.mark.sampled(1)
 def test_of_all_pairs_the_small_ones_are_measured_too() -> None:
-    """Eleven columns of a hundred labels and three of two: the least tables get less than a hundredth of the mean."""
+    """Seven columns of a hundred labels and three of two: the least tables get less than a hundredth of the mean."""
     rng = np.random.default_rng(2)
-    values = math.sqrt(2) * rng.standard_normal((20000, 1)) + rng.standard_normal((20000, 14))
-    sizes = [100] * 11 + [2] * 3
+    values = math.sqrt(2) * rng.standard_normal((20000, 1)) + rng.standard_normal((20000, 10))
+    sizes = [100] * 7 + [2] * 3
     ranks = np.argsort(np.argsort(values, axis=0), axis=0)
     domain = dpgm.Domain.from_sizes({f"x{place:02d}": size for place, size in enumerate(sizes)})
     noisy, selection = dpgm.select(
