@@ -90,8 +90,7 @@ def test_one_line_for_each_kind_of_work(stderr):
 
 
 def test_lines_of_a_log(stderr):
-    """Each starts as all talk does; letters that the stream lacks are spelled out. Nothing is said of short work, nor
-    anything at all where that was asked for."""
+    """Letters that the stream lacks are spelled out; short work, or `none`, says nothing."""
     stream = stderr(False)
     with shown("plain") as report:
         report("selecting: größe", 1, 3)
@@ -164,9 +163,7 @@ def told(clock, log, calls):
 
 
 def test_rate_and_remaining_time(clock):
-    """From where the step was first seen: 30 of 120 in 10 s leave 30 s; slow steps say how long each takes. Nothing is
-    left of what has no end; the rate is right all the same, also where it was first seen under way. An inner loop runs
-    many times: its rate is that of this time, and it is not announced each time."""
+    """From where a step was first seen; of what has no end only the rate; an inner loop is announced once."""
     calls = [(0, "learning", 0, 120), (10, "learning", 30, 120), (50, "learning", 31, 120)]
     assert told(clock, Log(), calls) == [
         "learning: 0 of 120", "learning: 30 of 120, 3 a second, 30 s left",

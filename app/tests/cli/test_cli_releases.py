@@ -86,8 +86,7 @@ def test_one_release_of_several_can_be_learned_from(fitted, facts):
 
 
 def test_records_and_tables_are_told_by_the_best_release(fitted):
-    """The number of records is that of the release of 9/10, not of the noisier last one; a table is drowned in noise if
-    each of its releases is, and counts once."""
+    """The number of records is that of the least noisy release; a table is noisy if it is in each of its releases."""
     first, last = (dpgm.load_release(file) for file in fitted["releases"])
     assert first.total_variance < last.total_variance
     assert fitted["records"] == {"total": first.total, "policy": "estimated"}
@@ -97,8 +96,7 @@ def test_records_and_tables_are_told_by_the_best_release(fitted):
 
 
 def test_query_sample_and_evaluate_say_what_all_cost(tmp_path, fitted, dpgm_command, refused, facts):
-    """The whole guarantee, wherever a command tells of it; distances are to the quietest tables. Replicates are refused
-    with the reason, and error bars of shares need none."""
+    """All commands state the whole guarantee; distances are to the tables with the least noise."""
     path = fitted["model"]
     document = facts("query", path)
     assert document["cost"] == {"epsilon": "1"} and document["guarantee"] == fitted["guarantee"]

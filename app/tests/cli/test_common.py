@@ -112,8 +112,7 @@ def test_help_is_no_failure(ran):
 
 @pytest.mark.parametrize(("asked", "expected"), [(None, "1"), ("3", "3")])
 def test_linear_algebra_has_one_thread_unless_asked_for_more(asked, expected):
-    """Said before numpy is imported, which reads it once; what the user has set stands. Threads that waited for each
-    other made the first intervals of a health model cost 18 CPU seconds instead of half of one."""
+    """The variables are set before numpy is imported, which reads them once; what the user has set stays."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
     environment = {name: value for name, value in os.environ.items() if name not in names}
     if asked is not None:

@@ -45,8 +45,7 @@ def test_each_task_is_answered_on_stdout(dpgm_command, model, task, expected):
 
 
 def test_evidence_is_read_and_the_result_is_written(dpgm_command, facts, model, tmp_path):
-    """With b = 1 observed, Z = 2 + 4; -o writes the file and stdout says where. JSON has task, engine, convergence, and
-    the result or its file. A result gives way to a result, and nothing else does, not the model itself, say."""
+    """With b = 1 observed Z = 2 + 4; a result file replaces a result file and nothing else."""
     evidence, result = tmp_path / "m.uai.evid", tmp_path / "m.uai.PR"
     evidence.write_text("1 1 1")
     code, out, _ = dpgm_command("infer", model, "--evidence", evidence, "--task", "PR", "-o", result)

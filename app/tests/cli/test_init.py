@@ -31,9 +31,7 @@ def read(path):
 
 
 def test_from_a_schema_to_two_files(schema, dpgm_command):
-    """All settled; a column of the data that nothing describes is left out, which is said. A delta stands in the budget
-    of the run and of its ledger, as labels that are found privately need it. Without a file of records the spec says
-    what is to do in the place of its name."""
+    """Columns that nothing describes are left out; a delta is in both budgets; a missing file of records is to do."""
     code, out, err = dpgm_command("init", "schema.json", "--data", "people.csv", "-o", "run", "--epsilon", "0.5")
     assert code == 0 and not err
     assert "4 columns, 4 settled, 0 to do" in out and "left out, as nothing describes them: ID" in out

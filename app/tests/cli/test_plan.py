@@ -93,8 +93,7 @@ def domain_of_two(spec, labels=2):
 
 
 def test_plan_says_how_many_passes_an_engine_will_take(spec, dpgm_command, monkeypatch, facts):
-    """Of records that are summed where they are: of named cliques and of a selector, in text and JSON; nothing is
-    asked of the source."""
+    """Of records that are summed where they are, with cliques and with a selector; the source is not read."""
     source = Partitioned(table=None)
     monkeypatch.setattr("dpgm_core.sources.related.as_source", lambda data: source)
     for more, words in (((), "in one pass"), (("--set", "structure={select='mst'}"), "before anything is charged")):
@@ -141,8 +140,7 @@ def test_plan_and_fit_say_which_bins_are_not_even(spec, dpgm_command, facts):
     ids=["pure", "tables", "a selector"],
 )
 def test_plan_says_what_an_exchange_costs_of_what_it_plans(spec, dpgm_command, facts, settings, bound):
-    """With a public number of records: of the budget's kind, and of tables alone where these are all that is released;
-    in text and JSON."""
+    """With a public number of records, by the kind of the budget, and less where tables alone are released."""
     words = ("plan", spec, "--set", "total=public", *settings)
     assert f"the loss is at most {bound})" in dpgm_command(*words)[2]
     assert facts(*words)["conditions"][0].endswith(f"the loss is at most {bound})")

@@ -42,8 +42,7 @@ def people(tmp_path):
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("structure", [NAMED, CHOSEN])
 def test_a_spec_with_private_bins_is_planned_and_fitted(people, ran, facts, structure):
-    """Claim: the plan says what bins cost, a fit prints where they are and charges the budget once; the model answers
-    over them; and what only one record has is in no output and no file."""
+    """The plan states the cost of bins, a fit shows and charges them once, and no file shows a single record."""
     spec = people / "people.toml"
     spec.write_text(SPEC + structure)
     planned = "".join(ran("plan", spec))

@@ -61,8 +61,7 @@ def test_answers_say_what_they_rest_on(partial, words, standing, ran, facts):
 
 
 def test_intervals_of_what_was_measured_promise_what_they_hold(partial, dpgm_command, tmp_path, facts):
-    """No caveat there. A model without a release answers by definition: its structure is all that it has, so nothing is
-    unknown; an attribute in no clique is uniform."""
+    """There is no caveat; a model without a release answers by definition."""
     out = dpgm_command("query", partial, "sex", "--intervals", "0.9")[1]
     assert "standing: measured" in out and "misses" not in out
     uniform({"a": 2, "b": 2}, ("a",)).save(tmp_path / "m.dpgm")

@@ -165,8 +165,7 @@ def test_keys_of_two_names(household, ran):
 
 
 def test_domains_in_files_and_no_structure(household):
-    """Each table's domain may be a file; without [structure] the selector is that of the budget, over the workload of
-    two tables."""
+    """Each table's domain may be a file; without [structure] the budget decides the selector."""
     folder = household.parent
     (folder / "c.toml").write_text("[attributes]\nage.size = 3\nsex.size = 2\n")
     (folder / "r.toml").write_text("[attributes]\nown.size = 2\n")

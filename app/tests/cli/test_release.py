@@ -115,8 +115,7 @@ def test_plan_of_a_selection(chosen, dpgm_command, facts):
 
 
 def test_a_check_an_order_and_targets_reach_the_session(chosen, facts):
-    """The share of the check is part of the budget, and `fit` says what the structure misses; nothing outside the
-    workload is measured."""
+    """The holdout is part of the budget, and nothing outside of the workload is measured."""
     shown = facts("fit", chosen, "--set", "holdout.share=0.1", "--set", "budget.epsilon=10")
     assert shown["structure_error"] is not None and shown["spent"] == {"epsilon": "10"}
     settings = ("--set", "workload={order=2, targets=['age']}", "--set", "budget.epsilon=10")

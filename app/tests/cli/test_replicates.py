@@ -53,8 +53,7 @@ def test_replicates_are_made_once_and_kept(model, dpgm_command):
 
 
 def test_a_seed_repeats_them_and_a_read_only_file_is_answered_from(model, dpgm_command, monkeypatch):
-    """Two seeded calls give the same bars, whatever the file held; without a seed others come out. Where nothing can be
-    kept stderr says so, and the answer comes all the same."""
+    """A seed repeats the intervals, whatever the file held; where replicates cannot be saved stderr says so."""
     asked = ("query", model, "sex", "--intervals", "0.9", "--replicates", 3, "--json")
     one, free = dpgm_command(*asked, "--seed", 1)[1], dpgm_command(*asked[:-2], 4, "--json")[1]
     assert one == dpgm_command(*asked, "--seed", 1)[1] != free

@@ -34,8 +34,7 @@ def test_the_page_stands_beside_the_model_and_is_replaced_by_the_next(model, dpg
 
 
 def test_nothing_else_is_replaced_or_read(model, tmp_path, refused, fitted):
-    """Neither somebody's page nor the model itself gives way, nor a page under another kind of name. A release is
-    learned from first; a table, a spec and a report are no models."""
+    """Other pages, models and other endings are not replaced; releases, tables and specs are no models."""
     page = tmp_path / "page.html"
     page.write_text("<!doctype html>\n<p>mine</p>")
     assert "only a dpgm report is replaced there" in refused("report", model, "-o", page)

@@ -82,8 +82,7 @@ def test_a_plan_names_the_tables_and_reads_no_record(study, ran, facts):
 
 
 def test_a_fit_measures_them_and_answers(study, ran):
-    """Claim: with a selector or without one, release and model state tables and formula, and the coefficients are
-    measured."""
+    """With a selector or without, release and model state tables and formula, and coefficients are measured."""
     pytest.importorskip("formulaic")
     ran("fit", study)
     release, model = load_release(study.parent / "study.release.dpgm"), load_model(study.parent / "study.dpgm")

@@ -61,8 +61,7 @@ def test_labels_in_another_order_are_the_same_labels(people):
 
 
 def test_what_differs_or_was_not_measured_is_left_out(people):
-    """Another label makes an attribute incomparable, and the KL; the rest is compared. What was not measured is named;
-    the KL counts it as the model has it."""
+    """Another label makes an attribute and the KL incomparable; what was not measured is named."""
     two = model_of(domain_of(**(LABELS | {"job": ["y", "no"]}), town=["A", "B"]), seed=1)
     pair = compare(model_of(people), two).pairs[0]
     assert pair.matching.shared == ("sex", "age") and set(pair.matching.labels) == {"job"}
@@ -75,8 +74,7 @@ def test_what_differs_or_was_not_measured_is_left_out(people):
 
 
 def test_wrong_requests(folder, people, fitted, tmp_path):
-    """One subject, one twice, a release against records, records without a domain, nothing shared, and a file that is
-    no model."""
+    """One subject, one twice, a release with records, records without a domain, nothing shared, and no model."""
     for subjects, words in (
         ([folder / "m.dpgm"], "at least 2"),
         ([folder / "m.dpgm", folder / ".." / folder.name / "m.dpgm"], "are the same"),

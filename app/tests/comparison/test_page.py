@@ -65,8 +65,7 @@ def test_files_are_called_by_their_names_where_these_differ(folder, people, tmp_
 
 
 def test_facts_are_rows_and_lines_say_what_is_shared(people):
-    """What nobody knows is left out; reservations and what was not measured are there where there are any; attributes,
-    cliques and KL, and nothing of scores where there are none."""
+    """Unknown facts are left out; reservations and unmeasured attributes are there where there are any."""
     rows = {row[0]: row[1:] for row in side_by_side(compare(release_of(people, CODES, ("sex",)), model_of(people)))}
     assert rows["is a"] == ["release", "model"] and rows["cost"] == ["epsilon = 2", "-"]
     assert rows["private"] == ["with reservations"] * 2

@@ -147,8 +147,7 @@ def test_a_long_cycle_is_found_without_recursion():
 
 
 def test_a_hostile_file_allocates_nothing():
-    """Forty binary parents would need 2^41 cells; and of tables each under the limit of one, a few lines declared
-    gigabytes."""
+    """2^41 cells of forty binary parents, and gigabytes of tables each of which is below the limit."""
     names = [f"v{i}" for i in range(41)]
     text = "".join(f"variable {name} {{ type discrete [2] {{a, b}}; }}\n" for name in names)
     with pytest.raises(DataError, match="2,199,023,255,552 cells"):

@@ -174,8 +174,7 @@ def test_words_that_cannot_be_read_back_are_refused_by_name(word, tmp_path):
 
 
 def test_no_text_of_a_property_is_taken_for_syntax(tmp_path):
-    """Signs that end a text, count as braces or start a comment are replaced; lines are joined; half a character, which
-    no file can hold, is spelled out, and refused in a name."""
+    """Signs of the format are replaced, lines joined, and surrogates spelled out, or refused in a name."""
     with pytest.raises(DataError, match="network's name"):
         write_bif(tmp_path / "x.bif", DAG, CPDS, name="a\ud800")
     write_bif(tmp_path / "x.bif", DAG, CPDS, properties={"k": "a\ud800\x1b"})
@@ -215,8 +214,7 @@ def test_whole_numbers_and_small_floats_are_written_as_doubles(tmp_path):
 
 
 def test_only_a_network_is_replaced(tmp_path, monkeypatch):
-    """An older one gives way; any other file stays, one that only starts with the word among them. One that is too
-    large for the reader is not written."""
+    """An older network is; any other file stays, and one that is too large for the reader is not written."""
     for name in ("one", "n" * 400):
         write_bif(tmp_path / "x.bif", DAG, CPDS, name=name)
     assert read_network(tmp_path / "x.bif")[0] == DAG

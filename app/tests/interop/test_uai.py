@@ -57,8 +57,7 @@ def test_round_trips_are_exact(scale, tmp_path):
 
 @pytest.mark.parametrize("scale", [1e-17, 1.0, 700.0, 1e5])
 def test_the_file_alone_keeps_the_distribution(scale, tmp_path):
-    """Without the sidecar the same log-potentials come back up to the rounding of exp, with the same support, as a
-    product of factors where one would overflow; tied cliques and duplicates are multiplied out."""
+    """Without the sidecar log-potentials return up to rounding, with the same support; ties are multiplied out."""
     structure = rich_structure()
     values = np.random.default_rng(1).uniform(-scale, scale, structure.cells)
     values[2] = -np.inf
@@ -150,8 +149,7 @@ def test_malformed_and_hostile_models_are_refused(text, message, tmp_path):
 
 
 def test_binary_noise_and_labels_that_no_table_backs_are_refused(tmp_path):
-    """Bytes that are no text are a DataError like the rest; twenty letters made a domain of a million labels, 400 MB of
-    it."""
+    """As a DataError; twenty letters once declared a domain of a million labels."""
     (tmp_path / "bad.uai").write_bytes(b"MARKOV \xff\xfe\x00 2")
     with pytest.raises(DataError, match="all must be numbers"):
         read_uai(tmp_path / "bad.uai")
@@ -201,8 +199,7 @@ def factors_of(text):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.5]))
 def test_a_network_is_written_child_last(tmp_path, seed, zeros):
-    """One factor per attribute, in the domain's order, each row of which sums to 1 along the last axis; the product of
-    the factors is the network's joint, enumerated; the sidecar gives back structure and potentials to the bit."""
+    """One factor per attribute in the domain's order, whose rows sum to 1; their product is the joint distribution."""
     dag, cpds, potentials = network(seed, zeros)
     write_uai(tmp_path / "n.uai", dag.structure(), potentials, kind="BAYES")
     kind, sizes, factors = factors_of((tmp_path / "n.uai").read_text())
@@ -266,8 +263,7 @@ def test_unknown_kinds_are_refused(kind, tmp_path):
 
 @pytest.mark.landing
 def test_a_published_network_is_written_back(tmp_path):
-    """UAI 2014's pedigree holds a conditional table for each variable, child last: written as BAYES its scopes and
-    numbers are the same, up to the rounding of log and exp, and so is the published PR."""
+    """UAI 2014's pedigree as BAYES: the same scopes, numbers up to rounding, and published PR."""
     path = SHARED / "data" / "uai" / "Pedigree_12.uai"
     if not path.exists():
         pytest.skip("needs ../shared/data/uai")
@@ -313,8 +309,7 @@ def test_what_cannot_be_written_is_refused(bad, tmp_path):
 
 
 def test_writing_replaces_older_models_only(tmp_path, monkeypatch):
-    """The file and its names; anything else stays. Names are written first, so a run that ends in between leaves no
-    model without its stamp; a foreign model stops both."""
+    """Names are written first, so that no model is without its stamp; another file of either name stops both."""
     for _ in range(2):
         write_uai(tmp_path / "m.uai", ALONE, Tables(ALONE, np.array([0.0, np.random.default_rng().normal()])))
     (tmp_path / "x").write_text("another's")

@@ -188,8 +188,7 @@ def test_percentages_say_something(share, text):
 
 
 def test_colours_can_be_seen_and_read():
-    """Bars, lines and warnings on light and dark pages, texts on boxes and on every colour of the scale; there
-    lightness alone tells the order, so that no hue has to be seen."""
+    """Contrast suffices on light and dark pages and on all colours of the scale, whose order lightness alone tells."""
     for name, colour in (BAR, LINE, WARNING):
         assert min(contrast(colour, "#ffffff"), contrast(colour, "#14181d")) >= 3, name
     assert contrast(WARNING[1], "#ffffff") >= 4.5

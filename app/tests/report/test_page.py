@@ -46,8 +46,7 @@ def page(model) -> str:
 
 
 def test_the_page_is_whole_and_can_be_walked_by_headings(page, parsed, model):
-    """All sections in their order, each with an anchor that the contents name; no level of heading is left out. No
-    clock, no hash of objects, no order of sets is in it: an equal model gives an equal page."""
+    """Sections are in order with anchors, no heading level is left out, and an equal model gives an equal page."""
     seen = parsed(page)
     assert seen.sections == SECTIONS
     assert [one["href"] for one in seen.all("a")] == ["#main", *(f"#{key}" for key in SECTIONS)]

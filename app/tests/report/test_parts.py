@@ -24,8 +24,7 @@ def test_a_bound_holds_as_it_reads(value):
 
 
 def test_names_and_cells_are_texts():
-    """A name of another direction of writing turns nothing around it; a long one leaves its length. Cells are texts,
-    whatever is in them; the first of a row is its heading."""
+    """Names of another direction of writing change nothing around them, long ones are cut, and cells are escaped."""
     assert name("\u05d0") == "<bdi>\u05d0</bdi>"
     assert cut("ab" * 100).endswith("(200 characters)")
     assert cut("a\u202eb") == "a\\u202eb"

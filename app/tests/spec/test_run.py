@@ -272,8 +272,7 @@ def test_a_graph_is_named_by_parents(path):
 
 
 def test_a_graph_is_read_from_a_bif_file(asia):
-    """Its families over the spec's own domain, in the domain's order; its probabilities are ignored, which is said.
-    Attributes that it lacks are measured by themselves, and named."""
+    """Families over the spec's own domain; probabilities are ignored, and attributes it lacks are measured alone."""
     run = load_spec(asia)
     assert run.structure is not None and run.structure.cliques == FAMILIES
     assert run.structure.domain == run.domain and run.domain["tub"].labels == ("no", "yes")
@@ -286,8 +285,7 @@ def test_a_graph_is_read_from_a_bif_file(asia):
 
 @pytest.mark.parametrize("name", ["nets/asia.bif", "nets/ASIA.BIF"])
 def test_a_domain_from_a_bif_file_counts_no_answer_that_nobody_gave(asia, name):
-    """Values that are none of the file's labels get one of their own after them, said on a line; one that is there by
-    that name takes them. So records with every label spelled otherwise do not become a population of first labels."""
+    """Values that are none of its labels get a label of their own and do not count as the first."""
     run = load_spec(asia, [f"domain={name}"])
     assert {one.name: one.labels for one in run.domain} == {
         "asia": ("yes", "no", "unknown"), "tub": ("yes", "no", "unknown"), "xray": ("clear", "dark", "unknown"),
@@ -351,8 +349,7 @@ def test_what_does_not_go_with_a_bif_file_is_refused_by_name(asia, change, words
 
 
 def test_singletons_go_with_named_cliques_and_with_a_selector(path):
-    """Named cliques get the rest alone; a selector is to measure all attributes, which it does for those of its
-    workload."""
+    """Named cliques get the other attributes alone; a selector measures all attributes."""
     path.write_text(CHOSEN)
     weights = "workload={weights=[{clique=['a']}]}"
     domain = load_spec(path).domain

@@ -115,8 +115,7 @@ def test_lines_that_no_run_wrote_are_made_again(one, tmp_path, edited):
 
 
 def test_a_study_grows(one, tmp_path):
-    """More repeats, learners and budgets make runs that are missing, in the same folder; what was there is kept, and
-    what is not asked for is not told."""
+    """More repeats, learners and budgets add the missing runs in the same folder."""
     first = run(one, tmp_path / "s").lines
     wider = run(evolve(one, repeat=3, learners=["eb-map", "naive-mle"]), tmp_path / "s")
     assert [row.method for row in wider.rows] == ["eb-map", "naive-mle"]

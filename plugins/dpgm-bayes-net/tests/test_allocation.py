@@ -134,8 +134,7 @@ def test_a_table_stands_for_all_families_that_are_read_off_it():
     kind=st.sampled_from(["pure", "zcdp"]),
 )
 def test_along_a_chain_of_equal_tables_shares_never_rise(length, joint, kind):
-    """S16: "root node would typically have a higher privacy budget than leaf": equal tables with equal counts, each but
-    the root's of two attributes, and the weights of the graph alone."""
+    """S16: "root node would typically have a higher privacy budget than leaf", by the weights of the graph alone."""
     names = [f"v{at}" for at in range(length)]
     dag = dpgm.Dag(
         dpgm.Domain.from_sizes(dict.fromkeys(names, 2)), {two: [one] for one, two in itertools.pairwise(names)}
@@ -175,8 +174,7 @@ _CELLS = st.sampled_from([0.0, -1.0, 1.0, -1e15, 1e15, 3.0, 250.0, -70.0]) | st.
     rest=st.sampled_from([dpgm.Budget.pure("0.9"), dpgm.Budget.zcdp("1/7"), dpgm.Budget.pure(Fraction(1, 10**9))]),
 )
 def test_shares_are_positive_and_sum_exactly_whatever_was_seen(cells, noise, weights, maximal, rest):
-    """Whatever stage I released, negative, empty or absurd: every table has a budget above 0, and they are exactly the
-    rest, which is the privacy of stage II."""
+    """Each table has a budget above 0 and all sum to the rest exactly, which is the privacy of stage II."""
     stream, cliques = itertools.cycle(cells), DAG.maximal if maximal else DAG.families
     tables = [
         np.array([next(stream) for _ in range(math.prod(DOMAIN.shape(family)))]).reshape(DOMAIN.shape(family))

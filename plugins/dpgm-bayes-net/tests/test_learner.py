@@ -128,8 +128,7 @@ def test_a_replay_is_taken_as_it_is():
 
 
 def test_its_release_alone_is_enough_to_learn_again(tmp_path):
-    """A release of the largest families names no roots; its file knows the graph that it was made for, so that whoever
-    learns from it again, as after a crash, gets a network over the same one."""
+    """A release of the largest families names no roots; its file knows the graph that it was made for."""
     done = fitted()
     done.releases[0].save(tmp_path / "r.dpgm")
     saved = dpgm.load_release(tmp_path / "r.dpgm")

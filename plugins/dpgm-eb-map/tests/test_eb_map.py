@@ -275,8 +275,7 @@ def interaction(table):
 @pytest.mark.parametrize("name", STRUCTURES)
 @pytest.mark.parametrize("curvature", ["dense", "diagonal"])
 def test_refits_repeat_the_fit(name, curvature):
-    """From the fit's own release, with its scales, refits and fits lead back to the model; from another release they
-    agree with each other."""
+    """With its scales, refits and fits to the fit's own release give the model; on another release they agree."""
     noisy, another = any_release(STRUCTURES[name]), any_release(STRUCTURES[name], seed=9)
     fit = learn(noisy, curvature=curvature)
     learner = dpgm.make("learner", "eb-map", curvature=curvature, **fit.tuning)
@@ -353,8 +352,7 @@ def test_scales_of_the_user_are_used_and_checked(small):
 
 @pytest.mark.parametrize("contributions", [None, dpgm.Contributions(per="clique")], ids=["rows", "weighted rows"])
 def test_scales_of_the_user_are_those_of_the_released_tables(contributions):
-    """A release learned into a larger structure has the scales of its own cliques, whatever it counts: they fit it
-    again, into that structure too."""
+    """A release learned into a larger structure has the scales of its own cliques, and is fitted with them again."""
     truth = dirichlet_model(chain(4, 3), 1)
     noisy = simulated_release(truth, 500, 1, 1, total="estimated", contributions=contributions)
     wide = Structure(noisy.structure.domain, [("x0", "x1", "x2"), ("x2", "x3")])

@@ -74,8 +74,7 @@ def test_the_model_is_over_the_requested_structure():
 
 
 def test_parameters_are_carried_over_other_cliques():
-    """Of the same distribution over wider, larger and fewer cliques each effect that is there has the same parameters,
-    and one that is not has none."""
+    """Over wider, larger and fewer cliques each effect has the same parameters, and others have none."""
     *_, noisy = rounds(100)
     basis = basis_of(noisy)
     model = truth(3)

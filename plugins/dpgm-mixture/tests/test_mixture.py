@@ -260,8 +260,7 @@ def test_intervals_contain_the_truth():
 
 
 def test_refits_keep_the_labels_of_classes():
-    """Of as many classes as there are, each refit's is nearest to the one of the same number; a fit from another start
-    has them in another order. Answers stay near the model's, and vary."""
+    """Each refit's class is nearest to the one of its number; answers stay near the model's, and vary."""
     fits = [selected(classes=3, starts=1, seed=seed).model for seed in (1, 2, 3)]
     model = bootstrap(fits[0], 4, randomness=SeededRandomness(3))
 
@@ -290,8 +289,7 @@ WIDE = Domain.from_sizes({f"x{place}": 10 for place in range(60)})
 
 
 def test_other_learners_are_refused_all_pairs_before_the_charge(tmp_path):
-    """By fit and by a plan, in one line that names mixture; nothing is in the ledger. With few small attributes, whose
-    junction tree fits, they learn."""
+    """By fit and plan, in one line that names mixture; few small attributes, whose junction tree fits, are learned."""
     ledger = Ledger.create(tmp_path / "ledger", name="x", budget=Budget.zcdp(1), neighbours="add-remove")
     common = {"workload": Workload.all(WIDE, 2)}
     with pytest.raises(

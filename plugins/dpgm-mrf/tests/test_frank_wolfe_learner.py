@@ -112,8 +112,7 @@ def test_edges_are_what_is_above_half_of_least():
 
 
 def test_candidates_are_those_of_the_structure():
-    """A pair that the structure leaves out has no parameter, an attribute beside the pairs its own noisy shares, one of
-    a single label none."""
+    """A pair that it leaves out has no parameter; an attribute in no pair has its own noisy shares."""
     domain = dpgm.Domain.from_sizes({"a": 2, "b": 2, "c": 2, "d": 3, "one": 1})
     codes = ising(2_000)
     codes = np.column_stack([codes, np.zeros((len(codes), 2), int)])
@@ -135,8 +134,7 @@ def test_candidates_are_those_of_the_structure():
     ids=str,
 )
 def test_every_budget_is_spent_within_and_seeds_repeat(tmp_path, budget, neighbours):
-    """With N estimated: the model costs the budget, the release's steps within it; the same seed gives the same bits,
-    another one others; a saved release gives the same model without records, from its file too."""
+    """With N estimated; a seed repeats the bits, and a saved release gives the same model without records."""
     codes, structure = ising(3_000), dpgm.Structure(ISING, PAIRS)
     terms = dpgm.Terms(neighbours=neighbours)
     one, two, other = (learned(codes, structure, budget, seed=seed, terms=terms) for seed in (1, 1, 2))
@@ -187,8 +185,7 @@ def test_structures_are_refused_before_anything_is_read(structure, match):
 
 
 def test_pairs_of_awkward_structures_are_learned():
-    """Cycles, doubled and disconnected pairs, one label, an empty clique and the complete graph of 2 and 3 labels: a
-    model comes out, of finite potentials, with few records and none."""
+    """Cycles, doubled and separate pairs, one label, an empty clique and complete graphs give finite potentials."""
     names = ("one label", "chain", "cycle", "complete", "duplicate", "disconnected", "empty clique")
     for name in names:
         structure = awkward_structures()[name]

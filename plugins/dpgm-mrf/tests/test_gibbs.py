@@ -293,8 +293,7 @@ def test_learners_that_follow_gradients_to_their_end_refuse_it(learner):
 
 
 def test_constraints_are_never_broken_and_islands_are_reported():
-    """Impossible cells are 0 and no record breaks a rule; chains that a map keeps from moving do not count as
-    converged."""
+    """Impossible cells are 0; chains that constraints keep from moving do not count as converged."""
     for name in ("beside", "across"):
         structure = constrained_structures()[name]
         theta = dpgm.Tables(structure, np.random.default_rng(1).normal(size=structure.cells))

@@ -78,8 +78,7 @@ TRIPLES = [("x0", "x1", "x2"), ("x3", "x4", "x5")]
 
 
 def test_parities_of_three_are_selected_and_learned(tmp_path):
-    """No pair correlates, so order 2 finds an empty graph; order 3 measures two triples, and their parameter is
-    learned. The model's file states the order, and gives the same model."""
+    """Order 2 finds no pair, order 3 two triples and their parameter; the file states the order."""
     codes = parities(9000, [(0, 1, 2), (3, 4, 5)])
     settings = {"codes": codes, "terms": dpgm.Terms(neighbours="add-remove", total=9000)}
     settings["workload"] = dpgm.Workload.all(domain(), order=3)

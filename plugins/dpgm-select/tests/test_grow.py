@@ -222,8 +222,7 @@ def test_of_tables_that_share_nothing_the_best_set_is_taken(gains: list[float], 
 
 
 def test_a_gain_that_others_explain_is_not_counted_again() -> None:
-    """A table of three after its pair is worth what it tells beyond; in a careful look it waits, as does the third side
-    of a triangle."""
+    """A table of three is worth what it tells beyond its pair; a careful look leaves the third side of a triangle."""
     gains = {("a", "b"): 10.0, ("a", "b", "c"): 10.2, ("a", "c"): 8.0, ("b", "c"): 6.0}
     assert worth(gains).best([("a", "b"), ("a", "b", "c")], lambda _: True, {})[1] == [("a", "b", "c")]
     twice = worth({**gains, ("a", "b", "c"): 9.9})

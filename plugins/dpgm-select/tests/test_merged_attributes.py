@@ -65,8 +65,7 @@ def test_three_hundred_rows_of_nine_columns_at_a_tenth(selector: object, kind: s
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(("selector", "kind"), SERVED)
 def test_where_some_columns_keep_their_codes_those_are_chosen_from(selector: object, kind: str) -> None:
-    """Four of nine columns have one code: tables of the other five alone, of up to three attributes, and some of
-    several, as much as there is to find."""
+    """Four of nine columns have one code: tables of up to three of the other five are measured."""
     domain = dpgm.Domain.from_sizes({f"x{place}": 1 if place % 2 else 3 for place in range(9)})
     codes = np.zeros((20_000, 9), np.int64)
     codes[:, ::2] = np.random.default_rng(0).integers(0, 3, (20_000, 1))

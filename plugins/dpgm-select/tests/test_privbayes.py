@@ -112,8 +112,7 @@ def test_a_learner_of_graphs_and_a_workload_that_leaves_an_attribute_out() -> No
 
 @pytest.mark.parametrize("merge", [False, True])
 def test_the_release_alone_is_enough_to_learn_the_same_network_again(tmp_path: Path, merge: bool) -> None:
-    """A session measures more than the families; its file knows the graph that was chosen, over the codes as they were
-    merged, so that learning from it, as after `dpgm release`, needs no selector and no records."""
+    """Its file knows the chosen graph over the merged codes, so learning from it needs no selector and no records."""
     codes = np.column_stack([planted(), np.zeros(4000, int)])
     workload_wanted = dpgm.Workload.all(dpgm.Domain.from_sizes({**dict.fromkeys(NAMES, 3), "g": 5}), 2)
     selector = PrivBayes(parents=1, merge=merge)

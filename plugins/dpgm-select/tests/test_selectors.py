@@ -198,8 +198,7 @@ def test_the_registry_has_them_by_name() -> None:
     [("mst", 5), ("aim", 0), ("grow", 5), ("auto", 5), ("privbayes", 5), ("oneshot", 0), ("all-pairs", 0)],
 )
 def test_selections_of_an_epsilon_and_delta_have_an_exact_account(tmp_path: Path, selector: str, planned: int) -> None:
-    """Each states its choices, so noise has the exact curve; only `aim` makes any beyond the plan, all that is for
-    noise is spent, and the file can be read."""
+    """Choices are stated, so noise has the exact curve; only `aim` chooses beyond its plan, and the budget is spent."""
     whole = dpgm.Budget.approx(2, "1e-6")
     done = run(selector, whole, workload=dpgm.Workload.all(DOMAIN, order=2), save_release=tmp_path / "x.dpgm")
     session = done.release.session
