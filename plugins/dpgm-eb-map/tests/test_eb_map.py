@@ -21,12 +21,10 @@ from dpgm_core.sources import as_source
 from dpgm_testing import LearnerConformance
 from dpgm_testing.learning import chain, dirichlet_model, simulated_release
 
-MIXED = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 3})
-STRUCTURES = {
-    "pairs": Structure(MIXED, [("a", "b"), ("c", "b"), ("e", "c")]),
-    "orders 1 to 3, nested": Structure(MIXED, [("c", "a", "b"), ("b", "a"), ("e", "b"), ("c",)]),
-    "one label": Structure(MIXED, [("d", "a"), ("d",)]),
-    "tied": Structure(MIXED, [("a", "b"), ("a", "e")], tied=[[("b", "c"), ("e", "c")]]),
+from .measured import MIXED, measure
+from .measured import STRUCTURES as SEVERAL
+
+STRUCTURES = SEVERAL | {
     "tied twice": Structure(MIXED, [("a",)], tied=[[("b", "e"), ("e", "b")][:1], [("b",), ("e",)]]),
 }
 
@@ -226,10 +224,7 @@ def test_a_few_loud_cliques_among_many_silent_ones(seed, budget, curvature):
     second = np.where(rng.random((5000, 4)) < 1 / (1 + math.exp(-0.8)), first, 1 - first)
     domain = Domain.from_sizes({f"x{place}": 2 for place in range(8)})
     structure = Structure(domain, list(itertools.combinations(domain.names, 2)))
-    noisy = dpgm.release(
-        np.stack([first, second], axis=2).reshape(5000, 8), structure, dpgm.Budget.zcdp(budget), "gaussian",
-        neighbours="add-remove", randomness=dpgm.SeededRandomness(seed),
-    )  # fmt: skip
+    noisy = measure(np.stack([first, second], axis=2).reshape(5000, 8), structure, budget, seed)
     fit = learn(noisy, curvature=curvature)
     assert fit.converged
     for place in range(0, 8, 2):

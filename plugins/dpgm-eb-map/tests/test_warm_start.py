@@ -1,6 +1,7 @@
 """The fits that a selector asks for, round by round: the answer of a fit from nothing, in fewer calls."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import dpgm_core as dpgm
 from dpgm_core import Domain, Fitter, OptionError, Structure, Tables
 from dpgm_core.releases.pooling import pool
 from dpgm_testing.learning import sample_codes
+
+from .measured import measure
 
 SIZES = {"a": 8, "b": 6, "c": 5, "d": 3, "e": 2}
 DOMAIN = Domain.from_sizes(SIZES)
@@ -28,13 +31,7 @@ def rounds(seed, rho="0.0005"):
     codes = sample_codes(truth(seed), 5000, seed)
     measured = []
     for number, cliques in enumerate([[(name,) for name in SIZES], *([pair] for pair in PAIRS)]):
-        measured.append(
-            dpgm.release(
-                codes, Structure(DOMAIN, cliques), dpgm.Budget.zcdp(rho) * (number + 1), "gaussian",
-                neighbours="add-remove",
-                randomness=dpgm.SeededRandomness(100 * seed + number),
-            )
-        )  # fmt: skip
+        measured.append(measure(codes, Structure(DOMAIN, cliques), Fraction(rho) * (number + 1), 100 * seed + number))
         yield pool(measured)
 
 

@@ -8,6 +8,7 @@ from dpgm_mrf.frank_wolfe.components import FrankWolfeLearner
 
 import dpgm_core as dpgm
 from dpgm_testing import awkward_structures
+from tests.fixtures import Unread
 
 ALONE = ("a", "b", "c")
 PAIRS = [("a", "b"), ("b", "c"), ("c", "a")]
@@ -35,13 +36,6 @@ def learned(codes, structure, budget=None, *, seed=1, terms=None, **options):
         terms=stated,
         randomness=dpgm.SeededRandomness(seed),
     )
-
-
-class Never:
-    """Records that nobody may read."""
-
-    def batches(self, domain, columns):
-        raise AssertionError("the records were read")
 
 
 TERMS = dpgm.Terms(neighbours="add-remove")
@@ -157,15 +151,9 @@ def test_every_budget_is_spent_within_and_seeds_repeat(tmp_path, budget, neighbo
 
 
 def test_releases_without_directions_are_refused():
-    done = dpgm.fit(
-        ising(500),
-        dpgm.Structure(ISING, PAIRS),
-        dpgm.Budget.pure(1),
-        neighbours="add-remove",
-        randomness=dpgm.SeededRandomness(1),
-    )
+    release = dpgm.release(ising(500), dpgm.Structure(ISING, PAIRS), dpgm.Budget.pure(1), neighbours="add-remove")
     with pytest.raises(dpgm.BudgetError, match="this release holds none; take another learner"):
-        dpgm.learn(done.release, {"name": "mrf-fw", "width": 1.3})
+        dpgm.learn(release, {"name": "mrf-fw", "width": 1.3})
 
 
 @pytest.mark.parametrize(
@@ -181,7 +169,7 @@ def test_releases_without_directions_are_refused():
 def test_structures_are_refused_before_anything_is_read(structure, match):
     """StructureError, and the records were not asked for."""
     with pytest.raises(dpgm.StructureError, match=match):
-        learned(Never(), structure, dpgm.Budget.pure(1), terms=TERMS)
+        learned(Unread(), structure, dpgm.Budget.pure(1), terms=TERMS)
 
 
 def test_pairs_of_awkward_structures_are_learned():
@@ -199,7 +187,7 @@ def test_too_little_is_refused_before_anything_is_read():
     """BudgetError says how much more would do, and the records were not asked for."""
 
     with pytest.raises(dpgm.BudgetError, match=r"too little for mrf-fw: .* give [\d,]+ times the budget"):
-        learned(Never(), dpgm.Structure(ISING, PAIRS), dpgm.Budget.zcdp("1e-12"), terms=TERMS)
+        learned(Unread(), dpgm.Structure(ISING, PAIRS), dpgm.Budget.zcdp("1e-12"), terms=TERMS)
 
 
 def test_a_model_beyond_its_engine_says_which_would_answer():

@@ -14,7 +14,6 @@ from dpgm_sql.source import SqlSource
 import dpgm_core as dpgm
 from dpgm.cli import main
 from dpgm.spec import load_spec
-from dpgm_core import Budget, SeededRandomness, Terms
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "health"
 PLANTED = "pl4nted"
@@ -27,16 +26,8 @@ def records():
 
 def release(data):
     run = load_spec(EXAMPLE / "health.toml")
-    source = dpgm.sources.as_source(data)
-    curator = dpgm.LiveCurator(
-        source,
-        run.structure,
-        dpgm.make("mechanism", "laplace"),
-        terms=Terms(neighbours="add-remove", total="estimated"),
-        budget=Budget.pure(1),
-        randomness=SeededRandomness(7),
-    )
-    return curator.release()
+    seeded = {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(7)}
+    return dpgm.release(data, run.structure, dpgm.Budget.pure(1), **seeded)
 
 
 @pytest.mark.parametrize("way", ["stream", "auto"])
