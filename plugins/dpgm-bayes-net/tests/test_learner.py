@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from attrs import evolve, frozen
+from attrs import frozen
 from dpgm_bayes_net.learner import BayesNet
 from dpgm_bayes_net.measured import MeasuredCurator
 
@@ -15,11 +15,9 @@ from dpgm_testing.curators import TrappedRecords
 from dpgm_testing.learning import sample_codes
 from dpgm_testing.unusual import TruncatedLaplace
 
-DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
-#: Families (a), (b, a), (c, a, b), (d, c); the first two lie in the third.
-DAG = dpgm.Dag(DOMAIN, {"b": ["a"], "c": ["a", "b"], "d": ["c"]})
+from .networks import ADD, DAG, DOMAIN, curator_of, turned
+
 ENGINE = dpgm.make("inference", "junction-tree")
-ADD = dpgm.Terms(neighbours="add-remove")
 
 
 def network(dag=DAG, seed=1):
@@ -33,13 +31,8 @@ CODES = sample_codes(TRUTH, 2000, 1)
 
 
 def live(source=CODES, budget=None, mechanism="laplace", structure=None, **more):
-    return dpgm.LiveCurator(
-        source if isinstance(source, TrappedRecords) else TrappedRecords(source),
-        DAG.structure() if structure is None else structure,
-        dpgm.make("mechanism", mechanism),
-        budget=budget or dpgm.Budget.pure(1),
-        **{"terms": ADD, "randomness": dpgm.SeededRandomness(3)} | more,
-    )
+    records = source if isinstance(source, TrappedRecords) else TrappedRecords(source)
+    return curator_of(records, structure or DAG.structure(), budget, mechanism, **more)
 
 
 def learned(curator, inference=ENGINE, **options):
@@ -215,17 +208,8 @@ def test_names_and_orders_change_nothing():
     new = dict(zip("abcd", "zyxw", strict=True))
     domain = dpgm.Domain.from_sizes({new[name]: DOMAIN[name].size for name in reversed(DOMAIN.names)})
     structure = dpgm.Structure(domain, [("w", "x"), ("y", "z"), ("x", "y", "z"), ("z",)])
-    tables = {
-        tuple(new[name] for name in clique): np.flip(table, axis=tuple(range(table.ndim)))
-        for clique, table in release.tables.items()
-    }
     measured = dpgm.Structure(domain, [tuple(new[name] for name in clique) for clique in release.structure.cliques])
-    moved = evolve(
-        release,
-        tables=dpgm.Tables.from_arrays(measured, tables),
-        measurement=evolve(release.measurement, structure=measured),
-    )
-    model = dpgm.learn(moved, learner="bayes-net", structure=structure).model
+    model = dpgm.learn(turned(release, new, measured), learner="bayes-net", structure=structure).model
     assert model.structure == structure
     again = dpgm.cpds(model, dpgm.Dag.of(structure))
     assert again["y"] == pytest.approx(np.flip(first["b"]), abs=0.01)

@@ -14,9 +14,9 @@ import dpgm_core as dpgm
 from dpgm_core.sources import as_source
 from dpgm_testing.learning import sample_codes
 
-DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
-DAG = dpgm.Dag(DOMAIN, {"b": ["a"], "c": ["a", "b"], "d": ["c"]})
-ADD, REPLACE = dpgm.Terms(neighbours="add-remove"), dpgm.Terms(neighbours="replace-one")
+from .networks import ADD, DAG, DOMAIN, curator_of
+
+REPLACE = dpgm.Terms(neighbours="replace-one")
 #: Of so many digits that a noise cannot cost exactly what it was asked to.
 ODD = dpgm.Budget.zcdp("0.0149731234567")
 
@@ -32,13 +32,7 @@ CODES, TRUTH = records()
 
 
 def curator(codes=CODES, budget=None, mechanism="laplace", dag=DAG, **more):
-    return dpgm.LiveCurator(
-        codes if hasattr(codes, "batches") else as_source(codes),
-        dag.structure(),
-        dpgm.make("mechanism", mechanism),
-        budget=dpgm.Budget.pure(1) if budget is None else budget,
-        **{"terms": ADD, "randomness": dpgm.SeededRandomness(3)} | more,
-    )
+    return curator_of(codes, dag.structure(), budget, mechanism, **more)
 
 
 def learned(of, reported=lambda task, done, total: None, **options):
@@ -252,15 +246,6 @@ def test_a_ledger_that_cannot_pay_for_both_stages_pays_for_none(tmp_path):
 def test_options_out_of_range_are_named(options, word):
     with pytest.raises(dpgm.OptionError, match=word):
         dpgm.make("learner", {"name": "bayes-net-two-stage", **options})
-
-
-def test_a_structure_that_is_no_graph_is_refused_before_the_records():
-    """By `check`, so that fit, plan and dpgm check say it too."""
-    loop = dpgm.Structure(DOMAIN, [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")])
-    with pytest.raises(dpgm.StructureError, match="a -> "):
-        dpgm.fit(Trap(), loop, dpgm.Budget.pure(1), learner="bayes-net-two-stage", terms=ADD)
-    with pytest.raises(dpgm.StructureError, match="no directed graph"):
-        dpgm.fit(Trap(), dpgm.Structure.tree(DOMAIN), dpgm.Budget.pure(1), learner="bayes-net-two-stage", terms=ADD)
 
 
 def test_a_first_stage_that_was_paid_for_survives_a_failure_of_the_second():

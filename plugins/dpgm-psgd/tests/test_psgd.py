@@ -10,6 +10,7 @@ from dpgm_psgd.learner import Psgd
 import dpgm_core as dpgm
 from dpgm_testing import LearnerConformance
 from dpgm_testing.learning import sample_codes
+from tests.fixtures import Unread
 
 DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
 CHAIN = dpgm.Structure.chain(DOMAIN)
@@ -127,13 +128,6 @@ def test_the_model_is_saved_with_what_it_cost(tmp_path):
     assert "clipped scores" in back.guarantee()
 
 
-class Trap:
-    """A source that must never be read."""
-
-    def batches(self, domain, columns):
-        raise AssertionError("the records were touched")
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(("mode", "budget"), [("tables", dpgm.Budget.approx(1, 1e-6)), ("clip", dpgm.Budget.zcdp(1))])
 def test_subsamples_under_replace_one(mode, budget):
@@ -160,7 +154,7 @@ def test_refusals_touch_no_record(budget, terms, options):
     """What the accountant or the mechanism cannot do is refused before the first record."""
     terms = dpgm.Terms(**{"neighbours": "add-remove", "total": 500.0} | terms)
     with pytest.raises(dpgm.BudgetError):
-        dpgm.fit(Trap(), CHAIN, budget, "gaussian", {"name": "psgd", **options}, terms=terms)
+        dpgm.fit(Unread(), CHAIN, budget, "gaussian", {"name": "psgd", **options}, terms=terms)
 
 
 SENSELESS = {
@@ -200,7 +194,7 @@ def test_the_oracle_search_is_exported():
     common = {"terms": terms, "truth": truth, "randomness": dpgm.SeededRandomness(1)}
     budget = dpgm.Budget.approx(1, 1e-6)
     with pytest.raises(dpgm.NonPrivateError):
-        dpgm_psgd.oracle_grid_search(Trap(), CHAIN, budget, **common)
+        dpgm_psgd.oracle_grid_search(Unread(), CHAIN, budget, **common)
     trials = dpgm_psgd.oracle_grid_search(
         records(), CHAIN, budget, grid={"learning_rate": [1e-3, 1.0], "epochs": [2]},
         base=Psgd(sampling_rate=0.5), allow_non_private=True, **common,
@@ -216,14 +210,14 @@ def test_the_oracle_search_scores_against_records_or_a_truth():
     common = {"terms": dpgm.Terms(neighbours="add-remove", total=2000.0), "allow_non_private": True}
     budget = dpgm.Budget.approx(1, 1e-6)
     with pytest.raises(dpgm.OptionError, match="exactly one"):
-        dpgm_psgd.oracle_grid_search(Trap(), CHAIN, budget, **common)
+        dpgm_psgd.oracle_grid_search(Unread(), CHAIN, budget, **common)
     trials = dpgm_psgd.oracle_grid_search(
         records(), CHAIN, budget, records=records(), grid={"learning_rate": [1.0, 1e200]},
         base=Psgd(epochs=1, sampling_rate=0.5), **common,
     )  # fmt: skip
     assert [math.isfinite(trial.score) for trial in trials] == [True, False]
     with pytest.raises(dpgm.OptionError, match="no such"):
-        dpgm_psgd.oracle_grid_search(Trap(), CHAIN, budget, records=records(), grid={"rate": [1]}, **common)
+        dpgm_psgd.oracle_grid_search(Unread(), CHAIN, budget, records=records(), grid={"rate": [1]}, **common)
 
 
 def test_an_engine_that_did_not_converge_is_admitted():

@@ -63,7 +63,6 @@ def test_columns_that_copy_one_another_leave_none_without_a_pair(epsilon: str) -
 def test_the_whole_budget_reaches_its_steps(holdout: str) -> None:
     """Whatever rounds there are, and with a share set aside for a structure check."""
     release, _ = select(copies(1000), [3] * 10, dpgm.Budget.zcdp("0.01"), split={"holdout": holdout})
-    assert release.session is not None
     spent = dpgm.Budget.sum(step.cost for step in release.steps)
     assert release.session.budget * Fraction(999_990, 1_000_000) <= spent <= release.session.budget
 
@@ -74,7 +73,6 @@ def test_looks_end_where_scores_would_cost_more_than_is_left(monkeypatch: pytest
     rng = np.random.default_rng(2)
     codes = np.cumsum(rng.integers(2, size=(1000, 6)), axis=1) % 4
     release, selection = select(codes, [4] * 6, dpgm.Budget.zcdp("0.1"))
-    assert release.session is not None
     looks = [row for row in selection.trace if "deviation" in row]
     assert len(looks) == 1 and looks[0]["chosen"]
     assert dpgm.Budget.sum(step.cost for step in release.steps) <= release.session.budget
@@ -103,9 +101,7 @@ def test_where_pairs_are_lost_in_noise_everything_goes_to_single_columns() -> No
     release, selection = select(codes, [3] * 9, budget)
     assert selection.notes[0].startswith("only single columns were measured")
     assert {len(clique) for clique in release.structure.cliques} == {1}
-    assert release.session is not None
     account = release.session.account
-    assert account is not None
     alone = math.sqrt(9 / float(account.mu_squared))
     assert np.allclose(np.sqrt(release.variances), alone, rtol=1e-3)
     domain = release.structure.domain
@@ -239,7 +235,6 @@ def test_choices_cost_no_more_than_the_plan_says() -> None:
     source = rng.integers(9, size=3000)
     codes = np.column_stack([np.where(rng.random(3000) < 0.7, source, rng.integers(9, size=3000)) for _ in range(12)])
     release, _ = select(codes, [9] * 12, dpgm.Budget.approx("1.3", "1e-9"), seed=4)
-    assert release.session is not None
     planned = Grow(classes=False).plan(release.session.workload, release.session.budget, TERMS).shares
     most = dpgm.Budget.sum(share for what, share in planned.items() if what.startswith(("choosing", "asking")))
     spent = dpgm.Budget.sum(step.cost for step in release.steps if not isinstance(step, dpgm.NoisyTables))
@@ -383,7 +378,6 @@ def test_sets_of_four_are_candidates_where_they_are_few_and_small_and_nobody_say
         domain = dpgm.Domain.from_sizes({f"x{place}": size for place, size in enumerate(sizes)})
         given: dict[str, object] = {"budget": dpgm.Budget.zcdp(1), "workload": domain, **more}
         run = Run(None, make("selector", selector), terms=TERMS, **({"may_switch": True} | given))  # type: ignore[arg-type]
-        assert run.workload is not None
         return max(map(len, run.workload.candidates))
 
     assert [order([2] * count) for count in (3, 4, 16, 17)] == [3, 4, 4, 3]  # 1,820 sets and 2,380

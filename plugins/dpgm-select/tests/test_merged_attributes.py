@@ -46,7 +46,6 @@ def check(release: dpgm.NoisyTables) -> None:
     sizes = release.structure.domain.sizes
     assert [clique for clique in of_several(release) if min(sizes[name] for name in clique) == 1] == []
     spent = dpgm.Budget.sum(step.cost for step in release.steps)
-    assert release.session is not None
     assert release.session.budget * Fraction(999_999, 1_000_000) <= spent <= release.session.budget
 
 
