@@ -59,7 +59,7 @@ def test_one_command_from_a_file_to_synthetic_records(records, dpgm_command):
 
 def test_what_was_found_is_a_domain_for_later_runs(records, dpgm_command, facts):
     """The found domain in place of the one that asks for a search: no search, and no charge for one."""
-    assert dpgm_command("fit", records, *SAID, "--drop", "note", "-o", "one")[0] == 0
+    assert dpgm_command("fit", records, *SAID, "--drop", "note,age", "-o", "one")[0] == 0
     again = facts(
         "fit", "one/spec.toml", "--set", 'domain="stays.domain.toml"', "--set", 'name="again"',
         "--set", 'ledger.path="again.ledger"', "--set", 'output.folder="../two"',
@@ -127,7 +127,7 @@ def test_a_file_in_the_way_is_looked_for_before_the_charge(records, dpgm_command
     """And a found domain never replaces a file of that name."""
     (records.parent / "run").mkdir()
     (records.parent / "run" / "stays.synthetic.csv").write_text("mine\n")
-    code, _, err = dpgm_command("fit", records, *SAID, "--drop", "note", "-o", "run")
+    code, _, err = dpgm_command("fit", records, *SAID, "--drop", "note,age,cost", "-o", "run")
     assert code and "stays.synthetic.csv" in err and not (records.parent / "run" / "stays.ledger").exists()
     (records.parent / "run" / "stays.synthetic.csv").unlink()
     (records.parent / "run" / "stays.domain.toml").write_text("# mine\n")

@@ -1,16 +1,12 @@
 """`dpgm infer`: UAI files in, result files out, unconverged answers flagged, too wide models refused."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+from app.tests.interop.small import shared_file
 from dpgm.interop.uai import write_uai
 from dpgm.interop.uai_tasks import read_mar, read_pr
 from dpgm_core import Domain, Structure, Tables
-
-SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).resolve().parents[4] / "shared")) / "data" / "uai"
 
 
 @pytest.fixture
@@ -135,13 +131,10 @@ def test_wrong_requests_are_one_line(dpgm_command, model, words, said):
 @pytest.mark.parametrize("name", ["Grids_12", "Promedus_24", "CSP_12"])
 def test_competition_instances_are_answered(dpgm_command, tmp_path, name):
     """PR within 1e-3 (log10) and MAR within 1e-5 of the published results, through files, zeros included."""
-    if not SHARED.exists():
-        pytest.skip(f"{SHARED} is absent")
-    files = SHARED / f"{name}.uai", "--evidence", SHARED / f"{name}.uai.evid"
+    path = shared_file(f"{name}.uai")
     for task in ("PR", "MAR"):
-        code, _, err = dpgm_command("infer", *files, "--task", task, "-o", tmp_path / task)
+        code, _, err = dpgm_command("infer", path, "--evidence", f"{path}.evid", "--task", task, "-o", tmp_path / task)
         assert (code, err) == (0, "")
-    assert read_pr(tmp_path / "PR") == pytest.approx(read_pr(SHARED / f"{name}.uai.PR"), abs=1e-3)
-    published = read_mar(SHARED / f"{name}.uai.MAR")
-    for ours, theirs in zip(read_mar(tmp_path / "MAR"), published, strict=True):
+    assert read_pr(tmp_path / "PR") == pytest.approx(read_pr(f"{path}.PR"), abs=1e-3)
+    for ours, theirs in zip(read_mar(tmp_path / "MAR"), read_mar(f"{path}.MAR"), strict=True):
         assert ours == pytest.approx(theirs, abs=1e-5)

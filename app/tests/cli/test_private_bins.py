@@ -70,10 +70,11 @@ def test_a_spec_with_private_bins_is_planned_and_fitted(people, ran, facts, stru
     assert not [text for text in PLANTED if any(text.encode() in one for one in everything)]
 
 
-def test_a_release_of_private_bins_is_refused_with_what_would_do(people, refused):
+def test_a_release_of_private_bins_is_refused_with_what_would_do(people, dpgm_command):
     spec = people / "people.toml"
     spec.write_text(SPEC + NAMED)
-    assert "'income', 'hours' are still to be found privately" in refused("release", spec)
+    code, out, err = dpgm_command("release", spec)
+    assert (code, out) == (2, "") and "'income', 'hours' are still to be found privately" in err
     assert not list(people.glob("out/*"))
 
 

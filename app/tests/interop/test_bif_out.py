@@ -1,14 +1,13 @@
 """Networks written as BIF: what is read back is what was written, to the bit, and what cannot be is refused by name."""
 
-import os
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.tests.interop.small import shared_file
 from app.tests.made import domain_of
 from dpgm.interop import bif as bif_out
 from dpgm.interop.bif import read_bif, read_network, write_bif
@@ -18,7 +17,6 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, ModelFileError, StructureError
 from dpgm_core.structure.dag import Dag
 
-SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).parents[3].parent / "shared"))
 NETWORKS = ["alarm", "asia", "cancer", "child", "earthquake", "hailfinder", "insurance", "sachs", "survey"]
 
 #: Legal words that a careless reader or writer would take for something else.
@@ -100,9 +98,7 @@ def test_any_words_are_refused_or_come_back(tmp_path, texts):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_published_networks_survive(name, tmp_path):
     """Read, written and read again: the same network to the bit; written again: the same file."""
-    path = SHARED / "data" / "bif" / f"{name}.bif"
-    if not path.exists():
-        pytest.skip("needs ../shared/data/bif")
+    path = shared_file(f"{name}.bif")
     dag, cpds = read_network(path)
     write_bif(tmp_path / "one.bif", dag, cpds)
     again, tables = read_network(tmp_path / "one.bif")

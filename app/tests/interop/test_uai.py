@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-import os
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.tests.interop.small import SMALL
+from app.tests.interop.small import SMALL, shared_file
 from dpgm.interop import uai as uai_out
 from dpgm.interop.uai import names_path, parse_uai, read_uai, write_uai
 from dpgm.interop.uai_tasks import infer_uai, read_pr
@@ -159,9 +158,6 @@ def test_binary_noise_and_labels_that_no_table_backs_are_refused(tmp_path):
         parse_uai("MARKOV 1 1000000 0")
 
 
-SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).parents[3].parent / "shared"))
-
-
 ALONE = Structure(Domain.from_sizes({"a": 2}), [("a",)])
 
 
@@ -264,9 +260,7 @@ def test_unknown_kinds_are_refused(kind, tmp_path):
 @pytest.mark.landing
 def test_a_published_network_is_written_back(tmp_path):
     """UAI 2014's pedigree as BAYES: the same scopes, numbers up to rounding, and published PR."""
-    path = SHARED / "data" / "uai" / "Pedigree_12.uai"
-    if not path.exists():
-        pytest.skip("needs ../shared/data/uai")
+    path = shared_file("Pedigree_12.uai")
     published = read_uai(path, names=False)
     domain = published.structure.domain
     dag = Dag(domain, {clique[-1]: clique[:-1] for clique in published.structure.cliques})

@@ -1,13 +1,11 @@
 """UAI tasks: evidence, results, and the competition's published answers."""
 
 import math
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from app.tests.interop.small import SMALL
+from app.tests.interop.small import SMALL, shared_file
 from dpgm.interop.uai_tasks import (
     apply_evidence,
     format_mar,
@@ -26,7 +24,6 @@ from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
-SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).parents[3].parent / "shared"))
 INSTANCES = [
     "CSP_12", "Grids_12", "Pedigree_12", "Promedus_15", "Promedus_24", "Promedus_30", "Promedus_33", "Segmentation_11",
 ]  # fmt: skip
@@ -148,9 +145,7 @@ def test_bad_result_files_are_refused(text, tmp_path):
 
 
 def check_instance(name, engine):
-    path = SHARED / "data" / "uai" / f"{name}.uai"
-    if not path.exists():
-        pytest.skip("needs ../shared/data/uai")
+    path = shared_file(f"{name}.uai")
     _, beliefs = infer_uai(path, f"{path}.evid", "MAR", engine)
     assert beliefs.log_partition / math.log(10) == pytest.approx(read_pr(f"{path}.PR"), abs=1e-3)
     for found, published in zip(variable_marginals(beliefs.marginals), read_mar(f"{path}.MAR"), strict=True):
@@ -175,9 +170,7 @@ def test_the_widest_published_instance_is_reproduced():
 @pytest.mark.parametrize("name", ["Promedus_24", "Promedus_33"])
 def test_loopy_bp_comes_near_on_sparse_instances(name):
     """On two nearly tree-like diagnosis networks loopy BP converges within 0.01 of the published marginals."""
-    path = SHARED / "data" / "uai" / f"{name}.uai"
-    if not path.exists():
-        pytest.skip("needs ../shared/data/uai")
+    path = shared_file(f"{name}.uai")
     _, beliefs = infer_uai(path, f"{path}.evid", "MAR", LoopyBP())
     assert beliefs.converged
     for found, published in zip(variable_marginals(beliefs.marginals), read_mar(f"{path}.MAR"), strict=True):

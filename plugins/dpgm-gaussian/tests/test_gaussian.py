@@ -57,7 +57,7 @@ def test_the_squared_l2_matters_not_its_root():
     assert Gaussian().noise(units(0), Budget.zcdp("0.5")).sigma_squared == 1
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.sampled_from([units(1), units(2), units(24), TIED]),
     st.fractions(min_value=Fraction(1, 100), max_value=6),

@@ -1,5 +1,6 @@
 """Latent classes learned from noisy tables: planted ones, dense tables, refits, and what is refused."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -81,7 +82,8 @@ def test_records_are_those_of_the_domain():
 
 def test_the_same_seed_gives_the_same_model_and_a_file_keeps_it(tmp_path):
     """To the last bit; standing, provenance and notes come back."""
-    np.testing.assert_array_equal(selected().model.potentials.values, FIT.model.potentials.values)
+    one, two = (selected(classes=4, steps=50).model.potentials.values for _ in range(2))
+    np.testing.assert_array_equal(one, two)
     FIT.model.save(tmp_path / "m.dpgm")
     again = dpgm.load_model(tmp_path / "m.dpgm")
     assert again.latent == ("h",) and again.made_by("learner") == "mixture"
@@ -99,9 +101,9 @@ def test_the_number_of_classes_is_chosen_or_given():
 
 
 def test_more_classes_are_taken_where_the_tables_show_them():
-    """A diagonal of 40 labels is no mixture of 16 classes; the number that was chosen repeats the fit."""
-    domain = dpgm.Domain.from_sizes({"a": 40, "b": 40})
-    codes = np.repeat(np.arange(40), 1000)[:, None].repeat(2, axis=1)
+    """A diagonal of 24 labels is no mixture of 16 classes; the number that was chosen repeats the fit."""
+    domain = dpgm.Domain.from_sizes({"a": 24, "b": 24})
+    codes = np.repeat(np.arange(24), 1000)[:, None].repeat(2, axis=1)
     noisy = dpgm.release(codes, dpgm.Structure(domain, [("a", "b")]), dpgm.Budget.pure(10), neighbours="add-remove")
     result = dpgm.learn(noisy, "mixture", randomness=dpgm.SeededRandomness(1))
     assert result.tuning["classes"] >= 32 and [row["classes"] for row in result.trace][:2] == [16, 32]
@@ -117,6 +119,7 @@ def one_factor(records: int, columns: int = 6, labels: int = 6, seed: int = 7):
     return ranks * labels // records, dpgm.Domain.from_sizes({f"x{place}": labels for place in range(columns)})
 
 
+@functools.cache
 def of_factor(epsilon, **options):
     codes, domain = one_factor(2000)
     pairs = list(itertools.combinations(domain.names, 2))
@@ -314,7 +317,7 @@ def test_all_pairs_split_the_budget_by_cells():
             codes,
             {"name": "all-pairs", "merge": False},
             budget,
-            learner="mixture",
+            learner=Mixture(classes=2, starts=1),
             workload=dpgm.Workload.all(domain, 2),
             neighbours="add-remove",
             randomness=dpgm.SeededRandomness(1),
