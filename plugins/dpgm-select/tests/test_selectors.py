@@ -1,5 +1,6 @@
 """The selectors through the door: what they choose, spend and refuse."""
 
+import functools
 import math
 from fractions import Fraction
 from pathlib import Path
@@ -111,21 +112,23 @@ def test_a_model_stays_within_its_limits_and_says_what_was_left_out(selector: ty
     assert any("left out" in note or "small enough" in note or "grown beyond" in note for note in done.notes)
 
 
+@functools.cache
+def asking_no_pairs() -> list[tuple[dpgm.Workload, str]]:
+    """Of one attribute; of two large ones; of 124,750 pairs, too many to ask any. With what is said of each."""
+    one, large, wide = {"a": 3}, {"a": 300, "b": 300}, {f"x{number}": 2 for number in range(500)}
+    cases = [(one, "domain has one attribute"), (large, "raise max_cells"), (wide, "name targets = ")]
+    return [(dpgm.Workload.default(dpgm.Domain.from_sizes(sizes)), words) for sizes, words in cases]
+
+
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("selector", [Mst(), Grow(), Oneshot(), Aim(), Auto(), PrivBayes()])
 def test_a_workload_without_a_pair_is_refused_before_the_charge(selector: object) -> None:
     alone = dpgm.Workload.of(DOMAIN, [("a",), ("b",)])
     with pytest.raises(dpgm.StructureError, match="pairs of attributes"):
         run(selector, dpgm.Budget.zcdp(1), workload=alone)
-    one = dpgm.Domain.from_sizes({"a": 3})
-    large = dpgm.Domain.from_sizes({"a": 300, "b": 300})
-    wide = dpgm.Domain.from_sizes(
-        {f"x{number}": 2 for number in range(500)}
-    )  # 124,750 pairs are too many, so none are asked
-    cases = [(one, "domain has one attribute"), (large, "raise max_cells"), (wide, "name targets = ")]
-    for domain, words in cases:
+    for workload, words in asking_no_pairs():
         with pytest.raises(dpgm.StructureError, match=words):
-            selector.plan(dpgm.Workload.default(domain), dpgm.Budget.zcdp(1), TERMS)  # type: ignore[attr-defined]
+            selector.plan(workload, dpgm.Budget.zcdp(1), TERMS)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("selector", [Mst, Grow, Oneshot, Aim, Auto, PrivBayes])
