@@ -34,7 +34,6 @@ def files(folder: Path) -> set[str]:
 
 
 def model_of(domain: Domain, *cliques: tuple[str, ...], seed: int = 0) -> Model:
-    """A model with random potentials and no release."""
     structure = Structure(domain, cliques or [domain.names])
     return Model(structure, Tables(structure, np.random.default_rng(seed).normal(size=structure.cells)))
 

@@ -147,8 +147,7 @@ def test_text_says_what_enters_and_what_is_left_out(chain):
 
 
 def test_what_has_no_error_or_no_promise_has_no_p_value(chain):
-    """Claim: a correlation with a constant is no finding, a table with one column is refused, and `p_values` are those
-    that are printed; all of it can be written as JSON."""
+    """A correlation with a constant has none; a table of one column is refused; `p_values` are those printed."""
     domain = Domain.from_dict({"x": ["u", "v"], "k": {"bins": [0, 10], "null_values": []}, "one": ["only"]})
     codes = np.stack([np.arange(200) % 2, np.zeros(200), np.zeros(200)], axis=1).astype(int)
     model = dpgm.learn(
@@ -203,8 +202,7 @@ def test_conditions(chain):
 
 
 def test_rows_of_unknown_origin_are_refused(chain):
-    """They may be of people, and the answer would state the model's guarantee: arrays, tables without a stamp, of
-    another model, and rows under a condition."""
+    """Arrays, tables without a stamp or of another model, and rows under a condition may be of people."""
     drawn = chain.sample(50, randomness=SeededRandomness(4))
     for rows in (records(), drawn.replace_schema_metadata(None), drawn.to_pydict()):
         with pytest.raises(DataError, match="rows without a stamp may hold records of people"):

@@ -35,7 +35,6 @@ OURS = re.compile(r"[01]( \+ f\d+(:f\d+)*)*")
 
 @pytest.fixture
 def seen(monkeypatch):
-    """The formulas that reach formulaic."""
     found, real = [], formulaic.model_matrix
 
     def sentinel(formula, *arguments, **options):

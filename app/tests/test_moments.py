@@ -26,13 +26,11 @@ AGES, DOSES = np.array([8.5, 41.0, 82.0]), np.array([-0.5, 0.5, 2.5])
 
 
 def counts_of(question: Question, seed: int = 3) -> np.ndarray:
-    """Whole counts over the cells of a question, all positive."""
     shape = DOMAIN.shape(question.functional.attributes)
     return np.random.default_rng(seed).integers(5, 90, shape).astype(float)
 
 
 def values_of(question: Question, counts: np.ndarray) -> np.ndarray:
-    """The values; their influence functions have mean 0 and are derivatives toward each cell."""
     table = counts.reshape(-1) / counts.sum()
     values, influence = question.functional.evaluate(table)
     assert np.abs(influence @ table).max() < 1e-12

@@ -90,8 +90,7 @@ def test_one_line_for_each_kind_of_work(stderr):
 
 
 def test_lines_of_a_log(stderr):
-    """Each starts as all talk does; letters that the stream lacks are spelled out. Nothing is said of short work, nor
-    anything at all where that was asked for."""
+    """Letters that the stream lacks are spelled out; short work, or `none`, says nothing."""
     stream = stderr(False)
     with shown("plain") as report:
         report("selecting: größe", 1, 3)
@@ -120,7 +119,6 @@ def test_a_notebook_shows_a_text_that_changes(stderr, notebook):
 
 
 def test_other_words_are_refused():
-    """With those that there are."""
     with pytest.raises(OptionError, match="auto, bar, plain, none; got 'loud'"), shown("loud"):
         pass
 
@@ -144,17 +142,14 @@ class Log:
         self.after, self.every, self.lines, self.closed = after, every, [], False
 
     def show(self, work, step, now):
-        """A line."""
         self.lines.append(step.line(now))
 
     def close(self):
-        """Remembered."""
         self.closed = True
 
 
 @pytest.fixture
 def clock():
-    """At 100 s."""
     return Clock()
 
 
@@ -168,9 +163,7 @@ def told(clock, log, calls):
 
 
 def test_rate_and_remaining_time(clock):
-    """From where the step was first seen: 30 of 120 in 10 s leave 30 s; slow steps say how long each takes. Nothing is
-    left of what has no end; the rate is right all the same, also where it was first seen under way. An inner loop runs
-    many times: its rate is that of this time, and it is not announced each time."""
+    """From where a step was first seen; of what has no end only the rate; an inner loop is announced once."""
     calls = [(0, "learning", 0, 120), (10, "learning", 30, 120), (50, "learning", 31, 120)]
     assert told(clock, Log(), calls) == [
         "learning: 0 of 120", "learning: 30 of 120, 3 a second, 30 s left",
@@ -232,5 +225,4 @@ def test_tasks_are_one_line_of_what_prints(clock):
     ("seconds", "words"), [(0, "1 s"), (119.5, "120 s"), (121, "3 min"), (7199, "2 h 0 min"), (1e9, "277,777 h 47 min")]
 )
 def test_durations_are_never_too_short(seconds, words):
-    """Rounded up, in the unit that people would take."""
     assert duration(seconds) == words

@@ -47,7 +47,6 @@ def test_what_a_model_is_told_of_its_data():
 
 
 def test_models_of_one_table_answer_themselves():
-    """And are refused nothing."""
     model = uniform({"a": 2})
     assert answering(model) is model and unanswered(model) == ()
     refuse_related(model, "a mean is")

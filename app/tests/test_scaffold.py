@@ -44,8 +44,7 @@ def test_a_new_plugin_keeps_its_contract_at_once(made):
 
 @pytest.mark.landing
 def test_a_new_plugin_passes_the_conformance_kit(made, tmp_path):
-    """Every check of its kind, at a small profile; its own tests name the class for the kit. A source is checked below,
-    by the command."""
+    """At a small profile; its own tests name the class for the kit. The command checks a source below."""
     testing = pytest.importorskip("dpgm_testing")
     kind, folder, cls = made
     tests = {}
@@ -60,8 +59,7 @@ def test_a_new_plugin_passes_the_conformance_kit(made, tmp_path):
 
 @pytest.mark.landing
 def test_a_new_source_passes_dpgm_check_with_the_record_checks_run(tmp_path):
-    """What `dpgm new` tells the user to run next passes, and skips no check of a source that hands out rows: the
-    declaration says how the kit gives it records. The dist-info stands for `pip install -e`."""
+    """No check of a source with rows is skipped, as the declaration says how the kit gives it records."""
     pytest.importorskip("hypothesis")
     folder = scaffold("source", "trial-fresh", tmp_path)
     info = folder / "dpgm_trial_fresh-0.1.0.dist-info"
@@ -109,8 +107,7 @@ def test_templates_are_filled_and_say_what_to_do(kind):
 
 
 def test_a_mechanism_says_what_a_privacy_claim_must_bring():
-    """Theorem, every shift, exact arithmetic, cost, files: before any code. An engine makes the files of an
-    inference."""
+    """Theorem, all shifts, exact arithmetic, cost and files, before any code."""
     head = files_of("mechanism", "mine")["dpgm_mine/mechanism.py"].split('"""')[1]
     for word in ("theorem", "l0, l1, l2 and linf", "floating-point", "cost", "__attrs_post_init__", "cannot prove"):
         assert word in head
@@ -136,7 +133,6 @@ def test_a_mechanism_says_what_a_privacy_claim_must_bring():
     ],
 )
 def test_wrong_requests_make_nothing(kind, name, words, tmp_path):
-    """One line that says what is wrong and what would do; the folder stays empty."""
     with pytest.raises(OptionError, match=words):
         scaffold(kind, name, tmp_path)
     assert not list(tmp_path.iterdir())

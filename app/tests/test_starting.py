@@ -10,7 +10,6 @@ from dpgm_core.errors import DpgmError, OptionError
 
 
 def test_init_from_python_writes_what_the_command_does(tmp_path, monkeypatch):
-    """The same files for the same options; what is none is refused, and nothing is written."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text("id,age,job\n1,30,cook\n")
     words = (

@@ -27,8 +27,7 @@ def report(tmp_path, content: bytes, **options: object):  # type: ignore[no-unty
 
 
 def test_unknown_values_are_counted_and_shown_most_frequent_first(tmp_path):
-    """Also where unknown shares the code of a real label; known values, of which some are the very labels that unknown
-    and null fall on, are no fault."""
+    """Also where unknown shares the code of a label; known values are no fault."""
     found = report(tmp_path, b"sex,age,town\nF,17,A\nM,,B\n?,40,B\n")
     assert found.ok and found.records == 3 and str(found).endswith("ok")
     assert [column.null for column in found.columns] == [0, 1, 0]
@@ -74,7 +73,6 @@ def test_a_missing_column_is_named_beside_those_that_are_there(tmp_path):
     ("value", "hint"), [(b'"F"', "quoting = true"), (b"1", "coded = true"), (b" F", "blanks"), (b"f", "case")]
 )
 def test_hints_name_the_likely_cause(tmp_path, value, hint):
-    """Quoted values, codes instead of labels, blanks, and case."""
     found = report(tmp_path, b"sex,age,town\n" + value + b",1,A\n", quoting=False)
     assert len(found.columns[0].hints) == 1 and hint in found.columns[0].hints[0]
     assert not found.columns[2].hints
@@ -100,7 +98,6 @@ def test_frames_and_codes_are_checked_too():
 
 
 def test_what_cannot_be_checked_is_refused(tmp_path):
-    """A missing file, a source without raw values, no rows per person."""
     with pytest.raises(DataError, match="No such file"):
         validate(tmp_path / "no.csv", DOMAIN)
 

@@ -28,19 +28,7 @@ def test_a_regression_prints_a_table(jobs, ran):
     out, err = ran("analyse", jobs, "job ~ sex")
     lines = out.splitlines()
     assert lines[0].startswith("job ~ sex: logistic regression, event 'n', about ") and not err
-    assert lines[2].split() == [
-        "coef",
-        "std",
-        "err",
-        "z",
-        "P>|z|",
-        "[0.025",
-        "0.975]",
-        "exp(coef)",
-        "low",
-        "high",
-        "standing",
-    ]
+    assert " ".join(lines[2].split()) == "coef std err z P>|z| [0.025 0.975] exp(coef) low high standing"
     assert lines[4].startswith("Intercept ") and lines[5].startswith("sex[T.M] ") and lines[5].endswith("  measured")
     assert "Of the variance, noise is " in out and "All coefficients are measured" in out
 
@@ -56,7 +44,6 @@ def test_json_holds_all_of_it(jobs, facts):
 
 
 def test_other_questions(jobs, facts):
-    """Means of groups, and a table with its test; what is measured has a p-value."""
     groups = facts("analyse", jobs, "job ~ sex", "--groups")
     assert groups["kind"] == "groups" and groups["estimates"][0]["name"] == "p(n): sex=F"
     assert 0 <= groups["estimates"][2]["p_value"] <= 1 and "p_value" not in groups["estimates"][0]
@@ -75,7 +62,6 @@ def test_strict_answers_no_where_an_interval_is_not_promised(jobs, dpgm_command)
 
 
 def test_rows_that_the_model_drew(jobs, ran, facts, refused, tmp_path):
-    """CSV and Parquet; rows of other models, under a condition, of people, and files of other kinds are refused."""
     expected = facts("analyse", jobs, "job ~ sex")["estimates"][1]
     for name in ("rows.csv", "rows.parquet"):
         ran("sample", jobs, "-n", "2000", "-o", tmp_path / name, "--seed", "1")

@@ -96,18 +96,15 @@ def test_every_command_says_what_was_made_of_a_spec(command, spec, dpgm_command)
 
 @pytest.mark.parametrize("words", [["fti"], ["fit"], ["fit", "--no-such"], ["query"], ["ledger", "burn"]])
 def test_usage_errors_are_one_line(refused, words):
-    """Unknown commands and flags, missing arguments."""
     refused(*words)
 
 
 @pytest.mark.parametrize("flag", ["-v", "--debug"])
 def test_a_flag_of_the_whole_command_says_where_it_goes(refused, flag):
-    """`dpgm fit SPEC -v` is what people type first."""
     assert f"it goes before the command: dpgm {flag} fit" in refused("fit", "spec.toml", flag)
 
 
 def test_help_is_no_failure(ran):
-    """dpgm --help, of each command, and --version."""
     for words in (["--help"], ["fit", "--help"], ["ledger", "create", "-h"], ["--version"]):
         out, _ = ran(*words)
         assert out
@@ -115,8 +112,7 @@ def test_help_is_no_failure(ran):
 
 @pytest.mark.parametrize(("asked", "expected"), [(None, "1"), ("3", "3")])
 def test_linear_algebra_has_one_thread_unless_asked_for_more(asked, expected):
-    """Said before numpy is imported, which reads it once; what the user has set stands. Threads that waited for each
-    other made the first intervals of a health model cost 18 CPU seconds instead of half of one."""
+    """The variables are set before numpy is imported, which reads them once; what the user has set stays."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
     environment = {name: value for name, value in os.environ.items() if name not in names}
     if asked is not None:
@@ -156,7 +152,6 @@ LONG = ["fit", "release", "learn", "plan", "query", "sample", "complete", "check
 
 @pytest.mark.parametrize("command", LONG)
 def test_long_commands_have_it(command):
-    """Each names the three ways."""
     (option,) = [one for one in cli.get_command(None, command).params if one.name == "progress"]
     assert list(option.type.choices) == ["plain", "bar", "none"] and not option.expose_value
 

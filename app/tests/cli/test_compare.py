@@ -12,7 +12,7 @@ from app.tests.made import uniform
 from tests.pages import DOCS, run_here
 
 
-def test_one_model_and_records(model, dpgm_command, refused):
+def test_one_model_and_records(model, dpgm_command, refused, facts):
     """A model alone against its release; records only when allowed, and with one model."""
     assert "total variation" in dpgm_command("compare", model)[1]
     never = model.with_name("never.dpgm")
@@ -26,12 +26,10 @@ def test_one_model_and_records(model, dpgm_command, refused):
     assert code == 0 and "NOT PRIVATE" in out and "NOT PRIVATE" in err
     assert "one model with records" in refused("compare", model, never, "--data", data)
     assert "no release" in refused("compare", never)
-    code, out, _ = dpgm_command("compare", model, never, "--json")
-    assert (code, json.loads(out)["pairs"][0]["kl"]["first_other"]) == (0, "inf")
+    assert facts("compare", model, never)["pairs"][0]["kl"]["first_other"] == "inf"
 
 
 def test_evaluate_still_works(partial, dpgm_command, facts):
-    """Against another model, in text and JSON, as it was; tables with what was not measured are left out."""
     other = partial.with_name("hand.dpgm")
     structure = dpgm.Structure(dpgm.load_model(partial).domain, [("sex", "town"), ("job",)])
     uniform(structure).save(other)
@@ -119,7 +117,6 @@ def test_the_page_of_the_documentation_runs(tmp_path, monkeypatch, capfd):
 
 
 def release_to(path, domain: dpgm.Domain, *cliques: tuple[str, ...]) -> None:
-    """A release of 200 equal records at epsilon = 1, saved."""
     terms = {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(1)}
     codes = np.zeros((200, len(domain)), dtype=int)
     dpgm.release(codes, dpgm.Structure(domain, cliques), dpgm.Budget.pure(1), save_release=path, **terms)
@@ -144,9 +141,8 @@ def test_models_and_releases_side_by_side(model, partial, dpgm_command, ran):
     assert err.count("NOT PRIVATE (private = false)") == 2
 
 
-@pytest.mark.parametrize("attributes", [20])
-def test_long_lists_end(tmp_path, dpgm_command, attributes):
-    """Fifteen rows, the worst first, and how many more there are."""
+def test_long_lists_end(tmp_path, dpgm_command):
+    attributes = 20
     domain = dpgm.Domain.from_sizes({f"x{number}": 2 for number in range(attributes)})
     structure = dpgm.Structure(domain, [(name,) for name in domain.names])
     for number in (0, 1):

@@ -16,7 +16,6 @@ DAG = dpgm.Dag(DOMAIN, {"job": ["age", "sex"], "age": ["sex"]})
 
 @pytest.fixture
 def network(tmp_path):
-    """A model that is a Bayesian network, learned from a release."""
     codes = np.array([[0, 0, 0], [1, 1, 1], [1, 1, 2], [0, 1, 0]] * 100)
     fitted = dpgm.fit(codes, DAG.structure(), dpgm.Budget.pure(5), neighbours="add-remove").model
     path = tmp_path / "net.dpgm"
@@ -127,9 +126,7 @@ def test_a_model_that_is_no_network_is_refused(model, refused):
 
 
 def test_what_a_file_cannot_hold_is_refused_by_name(tmp_path, refused, dpgm_command):
-    """Labels that BIF cannot: nothing is written, not the UAI file either. A probability that no double holds: written
-    as 0 it would rule a record out that the model allows; the log-potentials of a UAI file hold it. A file that is
-    missing."""
+    """Labels that BIF cannot hold, probabilities below any double (0 would rule records out), and missing files."""
     dag = dpgm.Dag(domain_of(sex=["F", "not stated"]), {})
     dpgm.Model.from_cpds(dag, {"sex": np.array([0.5, 0.5])}).save(tmp_path / "m.dpgm")
     line = refused("export", tmp_path / "m.dpgm", "--bif", tmp_path / "x.bif", "--uai", tmp_path / "x.uai")
@@ -157,7 +154,6 @@ def test_what_a_file_cannot_hold_is_refused_by_name(tmp_path, refused, dpgm_comm
     ],
 )
 def test_wrong_requests_are_refused_before_anything_is_written(network, refused, words, message, monkeypatch):
-    """One line each; what exists stays as it is."""
     monkeypatch.chdir(network.parent)
     for name in ("other.bif", "other.uai", "taken.uai.names"):
         network.with_name(name).write_text("another's")

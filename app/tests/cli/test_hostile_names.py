@@ -214,7 +214,6 @@ def test_letters_that_a_stream_lacks_are_spelled_out(monkeypatch, encoding):
 
 
 def writers(path: Path) -> list[str]:
-    """Calls that write to stdout or stderr by themselves."""
     names = [ast.unparse(one.func) for one in ast.walk(ast.parse(path.read_text())) if isinstance(one, ast.Call)]
     ways = ("print", "click.secho", "click.echo")
     return [one for one in names if one in ways or one.endswith((".stdout.write", ".stderr.write"))]

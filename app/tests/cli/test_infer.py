@@ -1,17 +1,12 @@
 """`dpgm infer`: UAI files in, result files out, unconverged answers flagged, too wide models refused."""
 
-import json
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+from app.tests.interop.small import shared_file
 from dpgm.interop.uai import write_uai
 from dpgm.interop.uai_tasks import read_mar, read_pr
 from dpgm_core import Domain, Structure, Tables
-
-SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).resolve().parents[4] / "shared")) / "data" / "uai"
 
 
 @pytest.fixture
@@ -45,21 +40,18 @@ def test_each_task_is_answered_on_stdout(dpgm_command, model, task, expected):
     assert out.endswith("\n") and not out.endswith("\n\n")
 
 
-def test_evidence_is_read_and_the_result_is_written(dpgm_command, model, tmp_path):
-    """With b = 1 observed, Z = 2 + 4; -o writes the file and stdout says where. JSON has task, engine, convergence, and
-    the result or its file. A result gives way to a result, and nothing else does, not the model itself, say."""
+def test_evidence_is_read_and_the_result_is_written(dpgm_command, facts, model, tmp_path):
+    """With b = 1 observed Z = 2 + 4; a result file replaces a result file and nothing else."""
     evidence, result = tmp_path / "m.uai.evid", tmp_path / "m.uai.PR"
     evidence.write_text("1 1 1")
     code, out, _ = dpgm_command("infer", model, "--evidence", evidence, "--task", "PR", "-o", result)
     assert code == 0
     assert str(result) in out
     assert read_pr(result) == pytest.approx(np.log10(6), abs=1e-12)
-    _, out, _ = dpgm_command("infer", model, "--task", "PR", "--json")
-    shown = json.loads(out)
+    shown = facts("infer", model, "--task", "PR")
     assert (shown["converged"], shown["task"], shown["inference"]) == (True, "PR", "junction-tree")
     assert float(shown["result"].split()[1]) == pytest.approx(1)
-    _, out, _ = dpgm_command("infer", model, "--task", "PR", "--json", "-o", tmp_path / "r")
-    assert json.loads(out)["file"] == str(tmp_path / "r")
+    assert facts("infer", model, "--task", "PR", "-o", tmp_path / "r")["file"] == str(tmp_path / "r")
     before = model.read_bytes()
     code, out, err = dpgm_command("infer", model, "--task", "PR", "-o", model)
     assert (code, out) == (2, "") and "is a UAI model; only a UAI result is replaced there" in err
@@ -79,7 +71,7 @@ def test_an_unconverged_answer_is_given_and_flagged(dpgm_command, facts, frustra
     assert (code, err) == (0, "")
 
 
-def test_bounds_hold_the_partition_function(dpgm_command, frustrated):
+def test_bounds_hold_the_partition_function(dpgm_command, facts, frustrated):
     """On stderr and in --json, converged or not; for PR only, and from engines that have them."""
     _, out, _ = dpgm_command("infer", frustrated, "--task", "PR")
     exact = float(out.split()[1])
@@ -87,8 +79,7 @@ def test_bounds_hold_the_partition_function(dpgm_command, frustrated):
     words += ["--set", "inference.bound_cells=4"]
     code, _, err = dpgm_command(*words, "--task", "PR")
     assert code == 0 and "dpgm: PR is certainly between " in err
-    _, out, _ = dpgm_command(*words, "--task", "PR", "--json")
-    low, high = json.loads(out)["bounds"]
+    low, high = facts(*words, "--task", "PR")["bounds"]
     assert low <= exact <= high < low + 2
     code, _, err = dpgm_command(*words, "--task", "MAR")
     assert code == 2 and "--task PR" in err
@@ -97,7 +88,6 @@ def test_bounds_hold_the_partition_function(dpgm_command, frustrated):
 
 
 def test_required_convergence_fails(dpgm_command, frustrated, tmp_path):
-    """With require_convergence the command fails, exit code 1, and no file appears."""
     settings = ["--set", "inference.max_iterations=2", "--set", "inference.require_convergence=true"]
     result = tmp_path / "r"
     words = ("infer", frustrated, "--task", "MAR", "--inference", "loopy-bp", *settings, "-o", result)
@@ -132,7 +122,6 @@ def test_too_wide_models_are_refused_with_sizes_and_a_way_out(dpgm_command, tmp_
     ],
 )
 def test_wrong_requests_are_one_line(dpgm_command, model, words, said):
-    """Exit code 1 or 2, one line on stderr that names the fault, nothing on stdout."""
     code, out, err = dpgm_command("infer", model, *words)
     assert code in (1, 2) and out == ""
     assert err.startswith("dpgm: ") and err.count("\n") == 1 and said in err
@@ -142,13 +131,10 @@ def test_wrong_requests_are_one_line(dpgm_command, model, words, said):
 @pytest.mark.parametrize("name", ["Grids_12", "Promedus_24", "CSP_12"])
 def test_competition_instances_are_answered(dpgm_command, tmp_path, name):
     """PR within 1e-3 (log10) and MAR within 1e-5 of the published results, through files, zeros included."""
-    if not SHARED.exists():
-        pytest.skip(f"{SHARED} is absent")
-    files = SHARED / f"{name}.uai", "--evidence", SHARED / f"{name}.uai.evid"
+    path = shared_file(f"{name}.uai")
     for task in ("PR", "MAR"):
-        code, _, err = dpgm_command("infer", *files, "--task", task, "-o", tmp_path / task)
+        code, _, err = dpgm_command("infer", path, "--evidence", f"{path}.evid", "--task", task, "-o", tmp_path / task)
         assert (code, err) == (0, "")
-    assert read_pr(tmp_path / "PR") == pytest.approx(read_pr(SHARED / f"{name}.uai.PR"), abs=1e-3)
-    published = read_mar(SHARED / f"{name}.uai.MAR")
-    for ours, theirs in zip(read_mar(tmp_path / "MAR"), published, strict=True):
+    assert read_pr(tmp_path / "PR") == pytest.approx(read_pr(f"{path}.PR"), abs=1e-3)
+    for ours, theirs in zip(read_mar(tmp_path / "MAR"), read_mar(f"{path}.MAR"), strict=True):
         assert ours == pytest.approx(theirs, abs=1e-5)

@@ -20,7 +20,6 @@ SCHEMA = {
 
 @pytest.fixture
 def schema(tmp_path, monkeypatch):
-    """A schema and its records, in the working folder."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
     (tmp_path / "people.csv").write_text("SEX,MSP,AGEP,PINCP,ID\n1,N,12,N,77\n2,1,45,5000.0,78\n")
@@ -32,9 +31,7 @@ def read(path):
 
 
 def test_from_a_schema_to_two_files(schema, dpgm_command):
-    """All settled; a column of the data that nothing describes is left out, which is said. A delta stands in the budget
-    of the run and of its ledger, as labels that are found privately need it. Without a file of records the spec says
-    what is to do in the place of its name."""
+    """Columns that nothing describes are left out; a delta is in both budgets; a missing file of records is to do."""
     code, out, err = dpgm_command("init", "schema.json", "--data", "people.csv", "-o", "run", "--epsilon", "0.5")
     assert code == 0 and not err
     assert "4 columns, 4 settled, 0 to do" in out and "left out, as nothing describes them: ID" in out
@@ -115,7 +112,6 @@ def test_names_and_texts_of_a_schema_cannot_command_a_terminal(tmp_path, dpgm_co
 
 
 def test_files_are_replaced_only_if_that_is_said(schema, refused, dpgm_command):
-    """Neither of them where one exists, and never what is read."""
     words = ("init", "schema.json", "-o", "run")
     (schema / "run").mkdir()
     (schema / "run/spec.toml").write_text("mine")
@@ -147,7 +143,6 @@ def test_files_are_replaced_only_if_that_is_said(schema, refused, dpgm_command):
     ],
 )
 def test_what_cannot_be_is_one_line_and_writes_nothing(schema, refused, words, reason):
-    """Exit 2."""
     (schema / "other.csv").write_text("SEX,b\n1,2\n")
     wrong = {"type": "number", "min": 0, "max": 1, "decimals": 99}
     (schema / "ours.json").write_text(json.dumps({"attributes": {"a": wrong, "b": {}}}))

@@ -5,9 +5,7 @@ from dpgm_core.pipeline import run as pipeline
 
 
 def test_ledgers(tmp_path, dpgm_command, refused, facts, spec):
-    """create and show; an existing one, no budget and a mixed one are refused. validate replaces no other file, and
-    says so before it reads a record. A wrong column leaves no ledger: its terms are for good, so the first line is
-    looked at first."""
+    """What `create`, `show` and `validate` refuse writes nothing; a wrong column is found before a ledger is made."""
     path = tmp_path / "x.ledger"
     create = ("ledger", "create", path, "--name", "x", "--neighbours", "add-remove")
     assert "epsilon" in refused(*create)
@@ -29,8 +27,7 @@ def test_ledgers(tmp_path, dpgm_command, refused, facts, spec):
 
 
 def test_the_owner_says_what_to_do_with_a_spent_ledger(spec, dpgm_command, refused, monkeypatch):
-    """`when_spent` ends the refusal of a ledger that holds too little, and nothing else's, such as that of a run that
-    oversteps its own budget; it is one line of text."""
+    """`when_spent` ends the refusal of a ledger that holds too little, and no other refusal."""
     words = ("fit", spec, "--set", "ledger.when_spent=ask the data board")
     assert dpgm_command(*words, "--set", "ledger.budget.epsilon=1.5")[0] == 0
     for command in ("fit", "release"):
@@ -90,8 +87,7 @@ def test_validate_notes_the_domain_whatever_it_finds(spec, dpgm_command, refused
 
 
 def test_a_ledger_that_adds_squares_of_mu(tmp_path, dpgm_command, refused, facts, spec):
-    """create says so; show has the epsilon spent and left at the ledger's delta, rounded; a run of (epsilon,
-    delta) is charged its mu; a part for others is shown; what cannot be is refused in one line."""
+    """It shows epsilon spent and left at its delta, and charges a run of (epsilon, delta) its mu."""
     path = tmp_path / "x.ledger"
     create = ("ledger", "create", path, "--name", "x", "--neighbours", "add-remove")
     whole = ("--epsilon", "1", "--delta", "1e-6")

@@ -69,7 +69,6 @@ def test_a_file_in_another_dialect_is_answered_with_the_line_to_write(spec, refu
     "command", [("query",), ("sample", "-n", 1, "-o", "x.csv"), ("compare",), ("export", "--bif", "x.bif")]
 )
 def test_records_are_no_model(spec, refused, command):
-    """Whatever the command, it says what was named and what makes a model."""
     path = spec.parent / "visits.csv"
     said = refused(command[0], path, *command[1:])
     assert said == (
@@ -79,7 +78,6 @@ def test_records_are_no_model(spec, refused, command):
 
 
 def test_files_in_each_others_place(spec, refused, dpgm_command):
-    """Specs, domains, models, releases, ledgers and networks."""
     folder = spec.parent
     assert dpgm_command("fit", spec)[0] == 0
     model, ledger, domain = folder / "out/visits.dpgm", folder / "out/visits.ledger", folder / "domain.toml"
@@ -180,11 +178,6 @@ def test_expected_records_and_columns_mostly_missing_are_said_with_a_fit(spec, d
     assert "records must be the number of rows" in dpgm_command("plan", spec, "--set", "records=many")[2]
     planned = facts("plan", spec, "--set", "records=1200")
     assert planned["tables"] == facts("plan", spec, "--records", 1200)["tables"]
-
-
-def test_no_records_are_sampled_only_by_mistake(model, refused):
-    """`-n 0` wrote a file of names."""
-    assert "-n" in refused("sample", model, "-n", 0, "-o", model.with_name("s.csv"))
 
 
 def test_init_asks_for_what_times_and_money_need(tmp_path, dpgm_command):

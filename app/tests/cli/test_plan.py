@@ -1,14 +1,10 @@
 """`dpgm plan`: needs no data, writes nothing, refuses what a fit would."""
 
-import json
-
 import pytest
 from attrs import frozen
 
 from app.tests.made import files
 from dpgm_core import Dag, Structure
-from dpgm_core.components.registry import default_registry
-from dpgm_core.plugin import Component
 from tests.partitioned import Partitioned
 
 
@@ -45,9 +41,9 @@ def test_plan_lists_what_would_not_be_measured(spec, dpgm_command, facts):
     learn = ("learn", spec.parent / "out" / "visits.release.dpgm", "-o", spec.with_name("again.dpgm"))
     assert "not measured, so unknown to the model: age" in dpgm_command(*learn)[1]
     assert facts(*learn)["unmeasured"] == ["age"]
-    free = ("--set", "ledger={path='out/free.ledger',budget={epsilon=9},create=true}", "--json")
+    free = ("--set", "ledger={path='out/free.ledger',budget={epsilon=9},create=true}")
     for command in ("release", "fit"):
-        assert json.loads(dpgm_command(command, *alone, *free)[1])["unmeasured"] == ["age"]
+        assert facts(command, *alone, *free)["unmeasured"] == ["age"]
 
 
 @frozen(kw_only=True)
@@ -64,16 +60,9 @@ class Largest:
         return Structure(structure.domain, Dag.of(structure).maximal), "optimal"
 
 
-@pytest.fixture
-def largest(monkeypatch):
-    """It is installed, for one test."""
-    registry = default_registry()
-    monkeypatch.setattr(registry, "_offers", list(registry._offers))
-    registry.add(Component(kind="learner", name="largest", target="a_test:Largest", summary="of a test"), Largest)
-
-
-def test_plan_shows_the_tables_of_the_learner(largest, spec, dpgm_command, refused, ran, facts):
+def test_plan_shows_the_tables_of_the_learner(registered, spec, dpgm_command, refused, ran, facts):
     """Its tables, records per row and the rows that noise leaves unknown; its refusal is the plan's."""
+    registered("largest", Largest)
     network = (spec, "--set", "learner=largest", "--set", "structure={parents={age=['sex']}}")
     out, err = ran("plan", *network, "--records", "2")
     assert "measured for the learner: 1 tables instead of 2" in out
@@ -104,8 +93,7 @@ def domain_of_two(spec, labels=2):
 
 
 def test_plan_says_how_many_passes_an_engine_will_take(spec, dpgm_command, monkeypatch, facts):
-    """Of records that are summed where they are: of named cliques and of a selector, in text and JSON; nothing is
-    asked of the source."""
+    """Of records that are summed where they are, with cliques and with a selector; the source is not read."""
     source = Partitioned(table=None)
     monkeypatch.setattr("dpgm_core.sources.related.as_source", lambda data: source)
     for more, words in (((), "in one pass"), (("--set", "structure={select='mst'}"), "before anything is charged")):
@@ -117,7 +105,6 @@ def test_plan_says_how_many_passes_an_engine_will_take(spec, dpgm_command, monke
 
 
 def test_plan_says_the_most_that_a_learner_may_take_behind_a_selector(spec, dpgm_command, facts):
-    """In text and JSON."""
     select = ("--set", "structure={select='mst'}")
     assert "learner: up to about" in dpgm_command("plan", spec, *select)[1]
     shown_facts = facts("plan", spec, *select)
@@ -135,9 +122,9 @@ def test_plan_and_fit_say_which_bins_are_not_even(spec, dpgm_command, facts):
             code, out, err = dpgm_command(*words)
             assert code == 0 and ("'age' ([1, 99])" in out + err) == said, err
         assert ("'age'" in str(facts("plan", spec)["notes"])) == said
-    free = ("--set", "ledger={path='out/free.ledger',budget={epsilon=9},create=true}", "--json")
+    free = ("--set", "ledger={path='out/free.ledger',budget={epsilon=9},create=true}")
     (spec.parent / "domain.toml").write_text(bins.replace("uniform", "fitted"))
-    assert "'age'" in str(json.loads(dpgm_command("fit", spec, *free)[1])["notes"])
+    assert "'age'" in str(facts("fit", spec, *free)["notes"])
 
 
 @pytest.mark.parametrize(
@@ -153,8 +140,7 @@ def test_plan_and_fit_say_which_bins_are_not_even(spec, dpgm_command, facts):
     ids=["pure", "tables", "a selector"],
 )
 def test_plan_says_what_an_exchange_costs_of_what_it_plans(spec, dpgm_command, facts, settings, bound):
-    """With a public number of records: of the budget's kind, and of tables alone where these are all that is released;
-    in text and JSON."""
+    """With a public number of records, by the kind of the budget, and less where tables alone are released."""
     words = ("plan", spec, "--set", "total=public", *settings)
     assert f"the loss is at most {bound})" in dpgm_command(*words)[2]
     assert facts(*words)["conditions"][0].endswith(f"the loss is at most {bound})")

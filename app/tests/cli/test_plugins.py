@@ -1,27 +1,22 @@
 """`dpgm plugins`, with names and without; `dpgm check` and `dpgm new`."""
 
-import json
 import subprocess
 import sys
-from importlib import metadata
+from pathlib import Path
 
 import pytest
 
 
-def test_plugins(dpgm_command):
-    """Every component with its origin, or those of a kind."""
-    out = dpgm_command("plugins", "--json")[1]
-    names = {(one["kind"], one["name"]) for one in json.loads(out)["components"]}
+def test_plugins(facts):
+    names = {(one["kind"], one["name"]) for one in facts("plugins")["components"]}
     assert {("mechanism", "laplace"), ("learner", "naive-mle"), ("inference", "junction-tree")} <= names
-    out = dpgm_command("plugins", "learner", "--json")[1]
-    learners = {(one["kind"], one["name"]) for one in json.loads(out)["components"]}
+    learners = {(one["kind"], one["name"]) for one in facts("plugins", "learner")["components"]}
     assert learners == {one for one in names if one[0] == "learner"}
 
 
 def test_plugins_by_name(dpgm_command, refused, facts):
-    """Every option of one or several; a name of two kinds means both, unless a kind stands before it."""
-    out = dpgm_command("plugins", "naive-mle", "--json")[1]
-    assert {one["name"] for one in json.loads(out)["options"]} == {"project", "l2", "tolerance", "max_iterations"}
+    options = facts("plugins", "naive-mle")["options"]
+    assert {one["name"] for one in options} == {"project", "l2", "tolerance", "max_iterations"}
     out = dpgm_command("plugins", "naive-mle", "csv")[1]
     assert "strength of the L2 penalty" in out and "source csv, from dpgm-core" in out
     both = facts("plugins", "mrf-fw")
@@ -32,42 +27,22 @@ def test_plugins_by_name(dpgm_command, refused, facts):
     assert "did you mean 'learner'" in refused("plugins", "lerner", "naive-mle")
 
 
-def installed(distribution):
-    try:
-        metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
-
-
-def test_dpgm_check_prints_a_table_and_fails_for_nothing(capsys):
-    """`dpgm check` on a distribution that is not there is a wrong request; --json is one document."""
-    from dpgm.cli import main
-
-    with pytest.raises(SystemExit) as done:
-        main(["check", "dpgm-nowhere"])
-    assert done.value.code == 2 and "dpgm-nowhere" in capsys.readouterr().err
+def test_dpgm_check_of_a_distribution_that_is_not_there(refused):
+    assert "dpgm-nowhere" in refused("check", "dpgm-nowhere")
 
 
 @pytest.mark.landing
-def test_dpgm_check_json_and_table(capsys):
-    """One report per component, readable and for machines, exit code 0 when all hold."""
-    from dpgm.cli import main
-
-    if not installed("dpgm-laplace"):
-        pytest.skip("dpgm-laplace is not installed")
-    main(["check", "dpgm-laplace", "--json"])
-    (report,) = json.loads(capsys.readouterr().out)
+def test_dpgm_check_json_and_table(facts, ran):
+    pytest.importorskip("dpgm_laplace")
+    (report,) = facts("check", "dpgm-laplace")
     assert report["ok"] and report["target"] == "mechanism 'laplace'"
-    main(["check", "dpgm-laplace"])
-    out = capsys.readouterr().out
+    out, _ = ran("check", "dpgm-laplace")
     assert "samples-follow-logpdf" in out and "needs 'approx'" in out
 
 
-def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """`dpgm ...` in a process of its own."""
-    code = "from dpgm.cli import main; main()"
-    return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
+def command(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-c", "from dpgm.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(words, cwd=cwd, capture_output=True, text=True)
 
 
 @pytest.mark.landing
@@ -86,11 +61,7 @@ def test_the_command_says_what_to_do_next(tmp_path):
 def test_the_printed_command_means_the_folder(folder, tmp_path):
     """A shell reads the line as the folder with its extra, whatever the folder is called; relative ones stay so."""
     (tmp_path / folder).mkdir()
-    code = "from dpgm.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "new", "learner", "mine", "--folder", folder],
-        cwd=tmp_path, capture_output=True, text=True,
-    )  # fmt: skip
+    done = command("new", "learner", "mine", "--folder", folder, cwd=tmp_path)
     printed = done.stdout.splitlines()[1].replace("pip install -e", "printf '%s\n'").replace("dpgm check", "echo")
     said = subprocess.run(["sh", "-c", printed], capture_output=True, text=True).stdout
     assert said.splitlines() == [f"./{folder}/dpgm-mine[testing]", "dpgm-mine"]

@@ -39,39 +39,27 @@ def people(tmp_path):
     return tmp_path
 
 
-@pytest.fixture
-def dpgm(ran):
-    """What a command prints and says; fails where it does."""
-
-    def run(*words):
-        out, err = ran(*words)
-        return out, out + err
-
-    return run
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("structure", [NAMED, CHOSEN])
-def test_a_spec_with_private_bins_is_planned_and_fitted(people, dpgm, structure):
-    """Claim: the plan says what bins cost, a fit prints where they are and charges the budget once; the model answers
-    over them; and what only one record has is in no output and no file."""
+def test_a_spec_with_private_bins_is_planned_and_fitted(people, ran, facts, structure):
+    """The plan states the cost of bins, a fit shows and charges them once, and no file shows a single record."""
     spec = people / "people.toml"
     spec.write_text(SPEC + structure)
-    _, planned = dpgm("plan", spec)
+    planned = "".join(ran("plan", spec))
     assert "private bins of" in planned and "income" in planned
-    _, printed = dpgm("fit", spec)
+    printed = "".join(ran("fit", spec))
     assert "bins:    income in " in printed and "bins:    hours in 8 bins" in printed
     assert "the domain but for the bins of 'income' and 'hours', which were found privately" in printed
     assert ("chosen:" in printed) is (structure == CHOSEN)
-    assert "epsilon, delta) = (6" in dpgm("ledger", "show", people / "people.ledger")[0]
+    assert "epsilon, delta) = (6" in ran("ledger", "show", people / "people.ledger")[0]
     model, release = (people / "out" / name for name in ("people.dpgm", "people.release.dpgm"))
     assert not load_model(model).domain.undetermined
     session = load_release(release).session
     assert [one.name for one in session.bins] == ["income", "hours"]
     assert session.bins[0].attribute.edges[1] < 10  # the heavy value at the lower end has its cell to itself
-    shown_facts = json.loads(dpgm("fit", spec, "--json", "--set", "name='again'")[0])
+    shown_facts = facts("fit", spec, "--set", "name='again'")
     assert set(shown_facts["bins"]) == {"income", "hours"}
-    dpgm("sample", model, "-n", "50", "--seed", "1", "-o", people / "sampled.csv")
+    ran("sample", model, "-n", "50", "--seed", "1", "-o", people / "sampled.csv")
     sampled = (people / "sampled.csv").read_bytes()
     assert sampled.count(b"\n") == 51
     everything = [planned.encode(), printed.encode(), json.dumps(shown_facts).encode(), sampled]
@@ -83,12 +71,10 @@ def test_a_spec_with_private_bins_is_planned_and_fitted(people, dpgm, structure)
 
 
 def test_a_release_of_private_bins_is_refused_with_what_would_do(people, dpgm_command):
-    """Claim: exit 2 and one line, and nothing is charged."""
     spec = people / "people.toml"
     spec.write_text(SPEC + NAMED)
-    code, _, err = dpgm_command("release", spec)
-    assert code == 2
-    assert "'income', 'hours' are still to be found privately" in err
+    code, out, err = dpgm_command("release", spec)
+    assert (code, out) == (2, "") and "'income', 'hours' are still to be found privately" in err
     assert not list(people.glob("out/*"))
 
 
@@ -154,7 +140,6 @@ def test_a_run_that_was_stopped_goes_on(spec, dpgm_command, monkeypatch, ran):
 
 
 def test_a_budget_without_delta_is_refused_before_anything_is_made(spec, refused):
-    """By the column's name, with exit code 2."""
     told = refused("fit", spec, "--set", "budget={epsilon=1}", "--set", "ledger.budget={epsilon=9}")
     assert "the labels of 'job' are to be found privately" in told
     assert not spec.with_name("x.ledger").exists()

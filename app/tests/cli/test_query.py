@@ -1,6 +1,5 @@
 """`dpgm query`."""
 
-import json
 import os
 import subprocess
 import sys
@@ -13,9 +12,7 @@ from app.tests.made import uniform
 
 
 def test_query(model, dpgm_command, refused, ran, facts):
-    """Marginals, conditionals, --top, --map, the description, and JSON of each."""
-    out, _ = ran("query", model, "age", "sex", "--json")
-    rows = json.loads(out)["rows"]
+    rows = facts("query", model, "age", "sex")["rows"]
     assert [row["labels"] for row in rows] == [["young", "F"], ["young", "M"], ["old", "F"], ["old", "M"]]
     assert sum(row["probability"] for row in rows) == pytest.approx(1)
     out, _ = ran("query", model, "sex", "-g", "age=young", "--top", "1")
@@ -64,8 +61,7 @@ def test_answers_say_what_they_rest_on(partial, words, standing, ran, facts):
 
 
 def test_intervals_of_what_was_measured_promise_what_they_hold(partial, dpgm_command, tmp_path, facts):
-    """No caveat there. A model without a release answers by definition: its structure is all that it has, so nothing is
-    unknown; an attribute in no clique is uniform."""
+    """There is no caveat; a model without a release answers by definition."""
     out = dpgm_command("query", partial, "sex", "--intervals", "0.9")[1]
     assert "standing: measured" in out and "misses" not in out
     uniform({"a": 2, "b": 2}, ("a",)).save(tmp_path / "m.dpgm")
@@ -89,7 +85,6 @@ def test_intervals_of_what_was_measured_promise_what_they_hold(partial, dpgm_com
     ],
 )
 def test_what_was_not_measured_is_refused_by_name(partial, refused, words):
-    """Whatever is asked of it."""
     assert "no release behind the model measured 'town'" in refused("query", partial, *words)
 
 
@@ -108,8 +103,8 @@ def test_what_was_not_measured_is_marked_where_asked_for(partial, dpgm_command, 
     assert (set(shown["record"]), shown["left_out"]) == ({"sex", "age", "job"}, ["town"])
     shown = facts("query", partial, "--map", "--unmeasured", "uniform")
     assert (shown["record"]["town"], shown["standing"]) in [("A", "not measured"), ("B,C", "not measured")]
-    uniform = ("query", partial, "town", "--unmeasured", "uniform", "--intervals", "0.9", "--json")
-    assert json.loads(dpgm_command(*uniform)[1])["rows"][0]["standard_error"] == pytest.approx(0)
+    uniform = ("query", partial, "town", "--unmeasured", "uniform", "--intervals", "0.9")
+    assert facts(*uniform)["rows"][0]["standard_error"] == pytest.approx(0)
     assert "unknown to the model: town" in dpgm_command("query", partial)[1]
     assert facts("query", partial)["unmeasured"] == ["town"]
     assert "--unmeasured goes with answers" in refused("query", partial, "--unmeasured", "omit")
@@ -117,7 +112,6 @@ def test_what_was_not_measured_is_marked_where_asked_for(partial, dpgm_command, 
 
 @pytest.mark.landing
 def test_a_reader_that_leaves_early_is_no_traceback(model):
-    """dpgm query ... | head: no noise on stderr."""
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
@@ -186,7 +180,6 @@ def test_statistics_are_the_models(numeric, dpgm_command, facts):
 
 
 def test_error_bars_are_those_of_the_replicates(numeric, dpgm_command, facts):
-    """With what they do not cover."""
     code, out, _ = dpgm_command("query", numeric, "age", "-s", "mean", "--intervals", "0.9")
     assert code == 0 and "standard error" in out and "not what the structure misses" in out
     said = facts("query", numeric, "age", "-s", "mean", "--intervals", "0.9")
@@ -215,5 +208,4 @@ def test_values_that_are_given_find_their_bin(numeric, dpgm_command):
     ],
 )
 def test_what_cannot_be_computed_is_refused(numeric, refused, words, message):
-    """One line, exit 2."""
     assert message in refused("query", numeric, *words)

@@ -138,7 +138,6 @@ def model(tmp_path):
 
 
 def codes(path, domain, **options):
-    """What a source reads."""
     found = []
     for batch in CsvSource(path=path, **options).batches(domain, domain.names):
         found += zip(*(part.tolist() for part in batch), strict=True)
@@ -192,7 +191,6 @@ def test_a_spec_says_the_dialect_of_its_data(tmp_path, model, dpgm_command, refu
 
 
 def test_several_data_sets_are_numbered_before_the_ending(spec, dpgm_command):
-    """Both endings of a compressed file stay."""
     folder = spec.parent
     assert dpgm_command("fit", spec)[0] == 0
     out = folder / "s.csv.gz"
@@ -212,7 +210,6 @@ def test_several_data_sets_are_numbered_before_the_ending(spec, dpgm_command):
     ],
 )
 def test_wrong_dialects_are_refused(option, said):
-    """By what is wrong with them."""
     with pytest.raises(OptionError, match=said):
         written([option])
     assert written([]) == PLAIN

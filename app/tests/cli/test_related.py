@@ -134,7 +134,6 @@ def test_init_says_what_it_cannot_know(tmp_path, monkeypatch, ran, refused):
 
 
 def test_two_files_have_one_stamp(fitted, tmp_path, ran):
-    """The guarantee, a common number and each other's names; a count is of roots; a seed repeats both files."""
     for name in ("one", "two"):
         ran("sample", fitted, "-n", 50, "-o", tmp_path / name, "--seed", 3)
     one, two = tmp_path / "one", tmp_path / "two"
@@ -157,7 +156,6 @@ def test_tables_of_two_samples_of_one_seed_are_not_one(fitted, tmp_path, ran, re
 
 
 def test_keys_of_two_names(household, ran):
-    """Each file has its own."""
     roots = household.parent / "households.csv"
     roots.write_text(roots.read_text().replace("home,", "id,", 1))
     ran("fit", household, "--set", "key={root='id', children='home'}")
@@ -167,8 +165,7 @@ def test_keys_of_two_names(household, ran):
 
 
 def test_domains_in_files_and_no_structure(household):
-    """Each table's domain may be a file; without [structure] the selector is that of the budget, over the workload of
-    two tables."""
+    """Each table's domain may be a file; without [structure] the budget decides the selector."""
     folder = household.parent
     (folder / "c.toml").write_text("[attributes]\nage.size = 3\nsex.size = 2\n")
     (folder / "r.toml").write_text("[attributes]\nown.size = 2\n")
@@ -318,7 +315,6 @@ def test_a_sample_replaces_only_samples(fitted, tmp_path, ran, refused):
     ],
 )
 def test_what_cannot_be_is_refused_before_any_charge(household, refused, setting, said):
-    """One line with exit code 2, and no ledger, release or marker."""
     before = files(household.parent)
     message = refused("fit", household, "--set", setting)
     assert said in message and message.count("\n") == 1
@@ -333,13 +329,11 @@ def test_what_must_be_stated(household, refused, key):
 
 
 def test_roots_without_a_record_are_refused(household, refused):
-    """As a flat file is; children may be none."""
     (household.parent / "households.csv").write_text("home,own\n")
     assert "no record behind the line" in refused("fit", household)
 
 
 def test_homes_without_children_have_a_model(household, ran):
-    """All sizes are 0, and nobody is drawn."""
     (household.parent / "persons.csv").write_text("home,line,age,sex\n")
     ran("fit", household, "--set", "budget.epsilon=50")
     ran("sample", household.parent / "out/household.dpgm", "-n", 30, "-o", household.parent / "s", "--seed", 1)
@@ -403,7 +397,6 @@ def test_no_record_is_in_what_is_said(household, dpgm_command):
         _, out, err = dpgm_command(*words)
         assert secret not in out + err
     run = load_spec(household)
-    assert run.terms.related is not None
     found = validate_related(run.data, run.terms.related)
     assert (found.repeated_roots, found.null_roots, found.orphans, found.surplus) == (1, 2, 1, 6) and not found.ok
     code, out, err = dpgm_command("validate", household)
@@ -432,7 +425,6 @@ def test_validate_counts_broken_constraints_across_the_tables(household, dpgm_co
     ],
 )
 def test_what_is_about_one_table(fitted, refused, words, said):
-    """Refused by name."""
     places = {"MODEL": fitted, "SPEC": fitted.parents[1] / "household.toml"}
     assert said in refused(*(places.get(word, word) for word in words))
 
@@ -522,7 +514,6 @@ def test_python_does_the_same(household):
 
 
 def test_reading_the_spec_is_light(household):
-    """Neither scipy nor pyarrow comes with it."""
     code = f"import sys; from dpgm.spec import load_spec; load_spec({str(household)!r}); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"scipy", "pyarrow", "numba"} & set(loaded)
@@ -535,7 +526,6 @@ def test_the_example_runs(tmp_path, monkeypatch, ran):
 
     place = Path(__file__).parents[3] / "docs/examples/households"
     spec = importlib.util.spec_from_file_location("households_make", place / "make.py")
-    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.write(tmp_path)

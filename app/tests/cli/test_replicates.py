@@ -19,10 +19,9 @@ def kept(model, dpgm_command) -> Path:
     return model
 
 
-def test_query_adds_error_bars(kept, dpgm_command, ran):
+def test_query_adds_error_bars(kept, dpgm_command, facts):
     """Three columns, in text and JSON; they are those of the model, and hold what is conditioned on."""
-    out, _ = ran("query", kept, "age", "-g", "sex=F", "--intervals", "0.8", "--json")
-    shown = json.loads(out)
+    shown = facts("query", kept, "age", "-g", "sex=F", "--intervals", "0.8")
     assert (shown["level"], shown["replicates"]) == (0.8, 5)
     found = dpgm.load_model(kept).intervals("age", given={"sex": "F"}, level=0.8)
     rows = zip(found.estimate, found.standard_error, found.low, found.high, strict=True)
@@ -54,8 +53,7 @@ def test_replicates_are_made_once_and_kept(model, dpgm_command):
 
 
 def test_a_seed_repeats_them_and_a_read_only_file_is_answered_from(model, dpgm_command, monkeypatch):
-    """Two seeded calls give the same bars, whatever the file held; without a seed others come out. Where nothing can be
-    kept stderr says so, and the answer comes all the same."""
+    """A seed repeats the intervals, whatever the file held; where replicates cannot be saved stderr says so."""
     asked = ("query", model, "sex", "--intervals", "0.9", "--replicates", 3, "--json")
     one, free = dpgm_command(*asked, "--seed", 1)[1], dpgm_command(*asked[:-2], 4, "--json")[1]
     assert one == dpgm_command(*asked, "--seed", 1)[1] != free
@@ -93,14 +91,12 @@ def test_a_link_stays_a_link_and_permissions_stay(model, dpgm_command):
     ],
 )
 def test_senseless_questions_are_refused_before_any_work(model, refused, words, hint):
-    """One line, and the file is as it was."""
     before = model.read_bytes()
     assert hint in refused("query", model, *words)
     assert model.read_bytes() == before
 
 
 def test_a_model_that_cannot_be_bootstrapped_says_why(tmp_path, refused):
-    """A model made by hand has no release."""
     uniform({"a": 2}).save(tmp_path / "m.dpgm")
     assert "no release" in refused("query", tmp_path / "m.dpgm", "a", "--intervals", "0.9")
     assert "no release" in refused("sample", tmp_path / "m.dpgm", "-n", 1, "--datasets", 2, "-o", tmp_path / "s.csv")
@@ -156,6 +152,5 @@ def test_a_learner_without_a_bootstrap_still_fits(spec, dpgm_command):
     "setting", ["level=1", "level=high", "replicates=1", "replicates=2.5", "replicates=5000", "levle=0.9"]
 )
 def test_wrong_intervals_in_a_spec_are_refused(spec, refused, setting):
-    """Before anything is read, charged or written."""
     refused("fit", spec, "--set", f"intervals.{setting}")
     assert not (spec.parent / "out").exists()

@@ -18,7 +18,6 @@ from dpgm_core.privacy.ledger_file import digest
 
 @pytest.fixture
 def fitted(spec, ran):
-    """A model file with its ledger and its release, from a spec."""
     ran("fit", spec)
     return spec.parent / "out" / "visits.dpgm"
 
@@ -35,8 +34,7 @@ def test_the_page_stands_beside_the_model_and_is_replaced_by_the_next(model, dpg
 
 
 def test_nothing_else_is_replaced_or_read(model, tmp_path, refused, fitted):
-    """Neither somebody's page nor the model itself gives way, nor a page under another kind of name. A release is
-    learned from first; a table, a spec and a report are no models."""
+    """Other pages, models and other endings are not replaced; releases, tables and specs are no models."""
     page = tmp_path / "page.html"
     page.write_text("<!doctype html>\n<p>mine</p>")
     assert "only a dpgm report is replaced there" in refused("report", model, "-o", page)
@@ -118,7 +116,6 @@ def test_the_report_says_commands_that_work(partial, dpgm_command, tmp_path, mon
 
 
 def test_a_seed_is_said_on_stderr_too(tmp_path, dpgm_command):
-    """As of all that is shown of a simulation."""
     structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2}), [("a",)])
     codes = np.array([[0], [1]] * 50)
     terms = {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(1)}

@@ -48,7 +48,6 @@ FORMULA = "income ~ C(age) + sex"
 
 @pytest.fixture
 def study(tmp_path):
-    """A spec with an analysis, its domain and its records."""
     draw = np.random.default_rng(1)
     age, sex, town = draw.integers(20, 80, 600), draw.choice(["F", "M"], 600), draw.integers(0, 9, 600)
     income = np.where(draw.random(600) < 0.2 + 0.006 * (age - 20) + 0.2 * (sex == "M"), "high", "low")
@@ -60,7 +59,6 @@ def study(tmp_path):
 
 
 def with_selector(study):
-    """The same spec, with a selector for the rest of the budget."""
     study.write_text(SPEC + SELECTOR)
     return study
 
@@ -84,8 +82,7 @@ def test_a_plan_names_the_tables_and_reads_no_record(study, ran, facts):
 
 
 def test_a_fit_measures_them_and_answers(study, ran):
-    """Claim: with a selector or without one, release and model state tables and formula, and the coefficients are
-    measured."""
+    """With a selector or without, release and model state tables and formula, and coefficients are measured."""
     pytest.importorskip("formulaic")
     ran("fit", study)
     release, model = load_release(study.parent / "study.release.dpgm"), load_model(study.parent / "study.dpgm")
@@ -106,7 +103,6 @@ def test_a_fit_measures_them_and_answers(study, ran):
 
 
 def test_python_says_the_same_as_a_spec(study):
-    """Claim: one selector, of the same tables and shares."""
     pytest.importorskip("formulaic")
     spec = read_spec(with_selector(study))
     made = spec.to_run().target
@@ -196,7 +192,6 @@ def test_groups_correlations_and_tables_are_planned_too():
 
 
 def test_a_spec_without_analyses_loads_no_numpy(study):
-    """Claim: formulas are only read where there are some."""
     study.write_text(SPEC.replace('[research]\nregressions = ["income ~ C(age) + sex"]\n', SELECTOR))
     code = (
         f"import sys; from dpgm.spec import read_spec; read_spec({str(study)!r}); print('dpgm.formulas' in sys.modules)"

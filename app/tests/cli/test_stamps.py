@@ -108,7 +108,6 @@ def test_completed_rows_are_never_private(kind, made, dpgm_command, monkeypatch,
 
 @pytest.mark.parametrize("answer", ["compare", "other"])
 def test_compare_says_private_only_of_what_is(kind, made, answer, dpgm_command, monkeypatch, facts):
-    """The sentence under the table, and in JSON."""
     monkeypatch.chdir(made.parent)
     sentence = dpgm_command(*ANSWERS[answer])[1].splitlines()[-1]
     assert facts(*ANSWERS[answer])["privacy"] == sentence
@@ -118,7 +117,6 @@ def test_compare_says_private_only_of_what_is(kind, made, answer, dpgm_command, 
 
 
 def test_a_model_without_a_release_is_unknown(tmp_path, dpgm_command, facts):
-    """It is never called private."""
     structure = dpgm.Structure.chain(dpgm.Domain.from_sizes({"a": 2, "b": 2}))
     path = tmp_path / "u.dpgm"
     other = path.with_name("v.dpgm")
@@ -134,7 +132,6 @@ def test_a_model_without_a_release_is_unknown(tmp_path, dpgm_command, facts):
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("command", ["fit", "release", "plan"])
 def test_runs_are_stamped(kind, spec, command, ran, facts):
-    """What they print, and what they would cost."""
     _, err = ran(command, spec, *SETTINGS[kind])
     assert_stamped(kind, spec.with_name("visits"), err)
     shown_facts = facts(command, spec, *SETTINGS[kind])
@@ -158,7 +155,6 @@ def test_no_command_was_forgotten():
 
 
 def test_a_seed_is_stamped_everywhere(spec, ran):
-    """stderr, JSON, guarantee, release file and model file."""
     out, err = ran("fit", spec, "--json", "--set", "simulation.seed=1")
     assert "private = false" in err
     shown = json.loads(out)
@@ -169,7 +165,6 @@ def test_a_seed_is_stamped_everywhere(spec, ran):
 
 
 def test_planted_values_appear_nowhere(spec, dpgm_command, ran):
-    """-v and --debug included, whatever is in the file."""
     secret = "PLANTED-9f"
     with (spec.parent / "visits.csv").open("a") as file:
         file.write(f'{secret},{secret}\n"{secret}\n{secret},1,2,3\n')

@@ -1,17 +1,13 @@
 """dpgm study: a run's spec with a truth, a study's own file, what is refused, written and never read."""
 
 import csv
-import json
 import sys
 
 import numpy as np
 import pytest
-from attrs import frozen
 
 from dpgm.study import generated_truth
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, fit
-from dpgm_core.components.registry import default_registry
-from dpgm_core.plugin import Component
 from dpgm_core.privacy.ledger import Ledger
 
 STUDY = """
@@ -53,14 +49,13 @@ def test_a_runs_spec_with_a_truth(spec, truth, monkeypatch, ran):
     assert names(spec.parent) == sorted([*before, *made])
 
 
-def test_it_goes_on_and_says_so_in_json(spec, truth, tmp_path, ran):
+def test_it_goes_on_and_says_so_in_json(spec, truth, tmp_path, facts):
     """The second time more repeats are asked for; the runs of the first stand in the file as they were."""
     drawn = ("--truth", truth, "--records", 200, "--learner", "naive-mle")
-    words = ("study", spec, *drawn, "-o", tmp_path / "s", "--json")
-    ran(*words, "--repeat", 1)
+    words = ("study", spec, *drawn, "-o", tmp_path / "s")
+    facts(*words, "--repeat", 1)
     first = (tmp_path / "s/runs.jsonl").read_text()
-    out, _ = ran(*words, "--repeat", 2, "--budget", "epsilon=1", "--budget", "rho=1/2")
-    found = json.loads(out)
+    found = facts(*words, "--repeat", 2, "--budget", "epsilon=1", "--budget", "rho=1/2")
     assert (tmp_path / "s/runs.jsonl").read_text().startswith(first)
     rows = [(row["budget"], row["runs"], row["mechanism"]) for row in found["rows"]]
     assert rows == [({"epsilon": "1"}, 2, "laplace"), ({"rho": "1/2"}, 2, "gaussian")]
@@ -70,34 +65,19 @@ def test_it_goes_on_and_says_so_in_json(spec, truth, tmp_path, ran):
     assert written == pytest.approx([row["kl"]["mean"] for row in found["rows"]], rel=1e-5)
 
 
-def test_a_study_has_its_own_file(tmp_path, dpgm_command, registered_failure):
+def test_a_study_has_its_own_file(tmp_path, dpgm_command, registered):
     """A truth that is made up; what fails is counted, and is no failure of the study."""
+
+    def fail(curator, inference):
+        curator.release()
+        raise ArithmeticError("not my day")
+
     (tmp_path / "s.toml").write_text(STUDY)
-    code, out, err = dpgm_command(
-        "study", tmp_path / "s.toml", "--set", f"learner=['naive-mle', '{registered_failure}']"
-    )
+    registered("unlucky", fail)
+    code, out, err = dpgm_command("study", tmp_path / "s.toml", "--set", "learner=['naive-mle', 'unlucky']")
     assert (code, err) == (0, "")
-    assert f"{registered_failure}, 200 records, epsilon = 2: 2 of 2 failed, ArithmeticError: not my day" in out
+    assert "unlucky, 200 records, epsilon = 2: 2 of 2 failed, ArithmeticError: not my day" in out
     assert (tmp_path / "s.study/study.svg").read_text().startswith("<svg")
-
-
-@pytest.fixture
-def registered_failure(monkeypatch):
-    """A learner that fails after its release."""
-
-    @frozen(kw_only=True)
-    class Unlucky:
-        def check(self, structure, inference):
-            pass
-
-        def learn(self, curator, inference, *, randomness, progress):
-            curator.release()
-            raise ArithmeticError("not my day")
-
-    registry = default_registry()
-    monkeypatch.setattr(registry, "_offers", list(registry._offers))
-    registry.add(Component(kind="learner", name="unlucky", target="a_test:Unlucky", summary="of a test"), Unlucky)
-    return "unlucky"
 
 
 def test_real_records_are_refused(spec, refused, tmp_path):
@@ -123,7 +103,6 @@ def test_real_records_are_refused(spec, refused, tmp_path):
     ],
 )
 def test_wrong_requests_are_refused(tmp_path, refused, words, said):
-    """In one line, before anything is run or written."""
     (tmp_path / "s.toml").write_text(STUDY)
     assert said in refused("study", tmp_path / "s.toml", *words)
     assert names(tmp_path) == ["s.toml"]

@@ -12,7 +12,6 @@ from dpgm_core import Domain, Model
 
 @pytest.fixture(scope="session")
 def people() -> Domain:
-    """Three attributes."""
     return domain_of(**LABELS)
 
 

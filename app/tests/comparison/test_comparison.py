@@ -20,7 +20,6 @@ from dpgm_testing.oracles import enumerated
 
 
 def shuffled(model: Model) -> Model:
-    """The same distribution over a domain with attributes and labels in another order."""
     domain = domain_of(**{name: list(model.domain[name].labels[::-1]) for name in reversed(model.domain.names)})
     structure = Structure(domain, model.structure.cliques)
     arrays = {clique: np.flip(table) for clique, table in model.potentials.items()}
@@ -62,8 +61,7 @@ def test_labels_in_another_order_are_the_same_labels(people):
 
 
 def test_what_differs_or_was_not_measured_is_left_out(people):
-    """Another label makes an attribute incomparable, and the KL; the rest is compared. What was not measured is named;
-    the KL counts it as the model has it."""
+    """Another label makes an attribute and the KL incomparable; what was not measured is named."""
     two = model_of(domain_of(**(LABELS | {"job": ["y", "no"]}), town=["A", "B"]), seed=1)
     pair = compare(model_of(people), two).pairs[0]
     assert pair.matching.shared == ("sex", "age") and set(pair.matching.labels) == {"job"}
@@ -76,8 +74,7 @@ def test_what_differs_or_was_not_measured_is_left_out(people):
 
 
 def test_wrong_requests(folder, people, fitted, tmp_path):
-    """One subject, one twice, a release against records, records without a domain, nothing shared, and a file that is
-    no model."""
+    """One subject, one twice, a release with records, records without a domain, nothing shared, and no model."""
     for subjects, words in (
         ([folder / "m.dpgm"], "at least 2"),
         ([folder / "m.dpgm", folder / ".." / folder.name / "m.dpgm"], "are the same"),
@@ -102,7 +99,6 @@ def test_that_records_are_synthetic_is_their_stamps_word(folder):
 
 
 def test_releases_are_apart_by_their_noise(people):
-    """About one deviation under the same records, far more under others; tables by name and label."""
     cliques = [("sex", "age"), ("job",)]
     one, two = (release_of(people, CODES, *cliques, seed=seed) for seed in (1, 2))
     gaps = {gap.attributes: gap for gap in compare(one, two).pairs[0].gaps}

@@ -102,7 +102,6 @@ def test_what_cannot_be_compared_is_named():
 
 
 def test_the_plain_values_are_json(folder):
-    """All kinds; the privacy sentence says what the stamps say."""
     found = compare(folder / "m.dpgm", folder / "n.dpgm", folder / "s.parquet", folder / "m.release.dpgm")
     told = json.loads(json.dumps(plain(found.to_dict())))
     assert [one["kind"] for one in told["subjects"]] == ["model", "model", "synthetic", "release"]

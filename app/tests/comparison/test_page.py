@@ -39,7 +39,6 @@ def test_all_kinds_stand_on_the_page(folder):
 
 
 def test_names_and_labels_are_texts(tmp_path):
-    """Markup in a label, an attribute, a file's name and a stamp stays a text."""
     structure = Structure(domain_of(**{SCRIPT: [SCRIPT, "b"], "a": ["x", "y"]}), [(SCRIPT, "a")])
     models = [Model(structure, Tables(structure, np.array([number, 0.0, 0.0, 0.0]))) for number in (0, 1)]
     made = make_page(compare(*models, names=[f"1{SCRIPT}", f"2{SCRIPT}"]))
@@ -59,7 +58,6 @@ def test_long_tables_are_folded(monkeypatch, folded, words):
 
 
 def test_files_are_called_by_their_names_where_these_differ(folder, people, tmp_path):
-    """Else by their whole paths."""
     model_of(people, seed=3).save(tmp_path / "m.dpgm")
     assert list(short_names(compare(folder / "m.dpgm", folder / "n.dpgm")).values()) == ["m.dpgm", "n.dpgm"]
     both = [folder / "m.dpgm", tmp_path / "m.dpgm"]
@@ -67,8 +65,7 @@ def test_files_are_called_by_their_names_where_these_differ(folder, people, tmp_
 
 
 def test_facts_are_rows_and_lines_say_what_is_shared(people):
-    """What nobody knows is left out; reservations and what was not measured are there where there are any; attributes,
-    cliques and KL, and nothing of scores where there are none."""
+    """Unknown facts are left out; reservations and unmeasured attributes are there where there are any."""
     rows = {row[0]: row[1:] for row in side_by_side(compare(release_of(people, CODES, ("sex",)), model_of(people)))}
     assert rows["is a"] == ["release", "model"] and rows["cost"] == ["epsilon = 2", "-"]
     assert rows["private"] == ["with reservations"] * 2

@@ -1,15 +1,12 @@
 """The BIF reader, on files written here and on the published networks where they are at hand."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+from app.tests.interop.small import shared_file
 from dpgm.interop.bif import parse_bif, read_bif, read_network
 from dpgm_core.errors import DataError
 
-SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).parents[3].parent / "shared"))
 NETWORKS = {
     "alarm": 752, "asia": 36, "cancer": 20, "child": 344, "earthquake": 20, "hailfinder": 3741, "insurance": 1419,
     "sachs": 267, "survey": 37,
@@ -147,8 +144,7 @@ def test_a_long_cycle_is_found_without_recursion():
 
 
 def test_a_hostile_file_allocates_nothing():
-    """Forty binary parents would need 2^41 cells; and of tables each under the limit of one, a few lines declared
-    gigabytes."""
+    """2^41 cells of forty binary parents, and gigabytes of tables each of which is below the limit."""
     names = [f"v{i}" for i in range(41)]
     text = "".join(f"variable {name} {{ type discrete [2] {{a, b}}; }}\n" for name in names)
     with pytest.raises(DataError, match="2,199,023,255,552 cells"):
@@ -170,9 +166,7 @@ def test_a_hostile_file_allocates_nothing():
 @pytest.mark.parametrize("name", NETWORKS)
 def test_published_networks_are_distributions(name):
     """Every network is read whole, and every row of every table sums to 1 up to its printed digits."""
-    path = SHARED / "data" / "bif" / f"{name}.bif"
-    if not path.exists():
-        pytest.skip("needs ../shared/data/bif")
+    path = shared_file(f"{name}.bif")
     structure, potentials = read_bif(path)
     assert structure.cells == NETWORKS[name] and len(structure.cliques) == len(structure.domain)
     for table in potentials.arrays():

@@ -1,14 +1,13 @@
 """Networks written as BIF: what is read back is what was written, to the bit, and what cannot be is refused by name."""
 
-import os
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.tests.interop.small import shared_file
 from app.tests.made import domain_of
 from dpgm.interop import bif as bif_out
 from dpgm.interop.bif import read_bif, read_network, write_bif
@@ -18,7 +17,6 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, ModelFileError, StructureError
 from dpgm_core.structure.dag import Dag
 
-SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).parents[3].parent / "shared"))
 NETWORKS = ["alarm", "asia", "cancer", "child", "earthquake", "hailfinder", "insurance", "sachs", "survey"]
 
 #: Legal words that a careless reader or writer would take for something else.
@@ -100,9 +98,7 @@ def test_any_words_are_refused_or_come_back(tmp_path, texts):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_published_networks_survive(name, tmp_path):
     """Read, written and read again: the same network to the bit; written again: the same file."""
-    path = SHARED / "data" / "bif" / f"{name}.bif"
-    if not path.exists():
-        pytest.skip("needs ../shared/data/bif")
+    path = shared_file(f"{name}.bif")
     dag, cpds = read_network(path)
     write_bif(tmp_path / "one.bif", dag, cpds)
     again, tables = read_network(tmp_path / "one.bif")
@@ -174,8 +170,7 @@ def test_words_that_cannot_be_read_back_are_refused_by_name(word, tmp_path):
 
 
 def test_no_text_of_a_property_is_taken_for_syntax(tmp_path):
-    """Signs that end a text, count as braces or start a comment are replaced; lines are joined; half a character, which
-    no file can hold, is spelled out, and refused in a name."""
+    """Signs of the format are replaced, lines joined, and surrogates spelled out, or refused in a name."""
     with pytest.raises(DataError, match="network's name"):
         write_bif(tmp_path / "x.bif", DAG, CPDS, name="a\ud800")
     write_bif(tmp_path / "x.bif", DAG, CPDS, properties={"k": "a\ud800\x1b"})
@@ -200,7 +195,6 @@ def test_no_text_of_a_property_is_taken_for_syntax(tmp_path):
     ],
 )
 def test_tables_of_no_network_are_refused(cpds, message, tmp_path):
-    """One line that names the variable, and no file."""
     with pytest.raises(StructureError, match=rf"x\.bif: .*{message}"):
         write_bif(tmp_path / "x.bif", DAG, cpds)
     assert not (tmp_path / "x.bif").exists()
@@ -216,8 +210,7 @@ def test_whole_numbers_and_small_floats_are_written_as_doubles(tmp_path):
 
 
 def test_only_a_network_is_replaced(tmp_path, monkeypatch):
-    """An older one gives way; any other file stays, one that only starts with the word among them. One that is too
-    large for the reader is not written."""
+    """An older network is; any other file stays, and one that is too large for the reader is not written."""
     for name in ("one", "n" * 400):
         write_bif(tmp_path / "x.bif", DAG, CPDS, name=name)
     assert read_network(tmp_path / "x.bif")[0] == DAG

@@ -1,20 +1,17 @@
 """What a run takes from a BIF file; app/tests/spec/test_run.py holds what a spec makes of it."""
 
-import os
 from pathlib import Path
 
 import pytest
 
+from app.tests.interop.small import shared_file
 from dpgm.interop.bif import bif_domain, bif_structure, read_network
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DomainError, StructureError
 from dpgm_core.structure.dag import Dag
 
-SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).parents[3].parent / "shared"))
-
 
 def wide(path: Path, count: int) -> Path:
-    """A network of so many roots."""
     names = [f"v{number}" for number in range(count)]
     text = "".join(f"variable {name} {{ type discrete [2] {{u, v}}; }}\n" for name in names)
     path.write_text(text + "".join(f"probability ( {name} ) {{ table .5, .5; }}\n" for name in names))
@@ -22,7 +19,6 @@ def wide(path: Path, count: int) -> Path:
 
 
 def test_remarks_stay_short(tmp_path):
-    """A hundred names are counted, twenty are named."""
     path = wide(tmp_path / "w.bif", 100)
     domain, remarks = bif_domain(path)
     assert remarks[1].startswith("100 of 100 attributes") and "v19, and 80 more;" in remarks[1]
@@ -46,9 +42,7 @@ def test_labels_of_its_own_are_told_by_name(tmp_path):
 @pytest.mark.parametrize("name", ["alarm", "asia", "hailfinder"])
 def test_published_graphs_are_taken_whole(name):
     """The graph is the file's own over any domain with its variables, more labels or not."""
-    path = SHARED / "data" / "bif" / f"{name}.bif"
-    if not path.exists():
-        pytest.skip("needs ../shared/data/bif")
+    path = shared_file(f"{name}.bif")
     domain, _ = bif_domain(path)
     structure, remarks = bif_structure(path, domain)
     assert Dag.of(structure).parents == read_network(path)[0].parents and len(remarks) == 1

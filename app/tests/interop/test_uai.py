@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-import os
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.tests.interop.small import SMALL
+from app.tests.interop.small import SMALL, shared_file
 from dpgm.interop import uai as uai_out
 from dpgm.interop.uai import names_path, parse_uai, read_uai, write_uai
 from dpgm.interop.uai_tasks import infer_uai, read_pr
@@ -57,8 +56,7 @@ def test_round_trips_are_exact(scale, tmp_path):
 
 @pytest.mark.parametrize("scale", [1e-17, 1.0, 700.0, 1e5])
 def test_the_file_alone_keeps_the_distribution(scale, tmp_path):
-    """Without the sidecar the same log-potentials come back up to the rounding of exp, with the same support, as a
-    product of factors where one would overflow; tied cliques and duplicates are multiplied out."""
+    """Without the sidecar log-potentials return up to rounding, with the same support; ties are multiplied out."""
     structure = rich_structure()
     values = np.random.default_rng(1).uniform(-scale, scale, structure.cells)
     values[2] = -np.inf
@@ -98,7 +96,6 @@ def test_a_sidecar_of_names_only_renames(tmp_path):
     ],
 )
 def test_bad_sidecars_are_refused(text, message, tmp_path):
-    """The message names the sidecar, since the model file itself is fine."""
     path = tmp_path / "m.uai"
     path.write_text(SMALL)
     names_path(path).write_text(text)
@@ -151,8 +148,7 @@ def test_malformed_and_hostile_models_are_refused(text, message, tmp_path):
 
 
 def test_binary_noise_and_labels_that_no_table_backs_are_refused(tmp_path):
-    """Bytes that are no text are a DataError like the rest; twenty letters made a domain of a million labels, 400 MB of
-    it."""
+    """As a DataError; twenty letters once declared a domain of a million labels."""
     (tmp_path / "bad.uai").write_bytes(b"MARKOV \xff\xfe\x00 2")
     with pytest.raises(DataError, match="all must be numbers"):
         read_uai(tmp_path / "bad.uai")
@@ -160,9 +156,6 @@ def test_binary_noise_and_labels_that_no_table_backs_are_refused(tmp_path):
         read_uai(tmp_path / "none.uai")
     with pytest.raises(DataError, match="1,000,000 states in all; at most 100,003 fit a file of 3 numbers"):
         parse_uai("MARKOV 1 1000000 0")
-
-
-SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).parents[3].parent / "shared"))
 
 
 ALONE = Structure(Domain.from_sizes({"a": 2}), [("a",)])
@@ -202,8 +195,7 @@ def factors_of(text):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.5]))
 def test_a_network_is_written_child_last(tmp_path, seed, zeros):
-    """One factor per attribute, in the domain's order, each row of which sums to 1 along the last axis; the product of
-    the factors is the network's joint, enumerated; the sidecar gives back structure and potentials to the bit."""
+    """One factor per attribute in the domain's order, whose rows sum to 1; their product is the joint distribution."""
     dag, cpds, potentials = network(seed, zeros)
     write_uai(tmp_path / "n.uai", dag.structure(), potentials, kind="BAYES")
     kind, sizes, factors = factors_of((tmp_path / "n.uai").read_text())
@@ -242,7 +234,6 @@ def test_a_network_keeps_its_own_order_of_cliques(tmp_path):
     ],
 )
 def test_what_is_no_network_is_not_written_as_one(structure, values, message, tmp_path):
-    """One line that names the attribute, and no file; as MARKOV all of them can be written."""
     potentials = Tables(structure, np.array(values))
     with pytest.raises(StructureError, match=rf"n\.uai: .*{message}"):
         write_uai(tmp_path / "n.uai", structure, potentials, kind="BAYES")
@@ -262,18 +253,14 @@ def test_a_probability_below_any_double_is_not_written_as_zero(tmp_path):
 
 @pytest.mark.parametrize("kind", ["bayes", "", "LIMID", None])
 def test_unknown_kinds_are_refused(kind, tmp_path):
-    """A file that no reader would take is not written."""
     with pytest.raises(DataError, match="the kinds are MARKOV and BAYES"):
         write_uai(tmp_path / "n.uai", ALONE, Tables.zeros(ALONE), kind=kind)
 
 
 @pytest.mark.landing
 def test_a_published_network_is_written_back(tmp_path):
-    """UAI 2014's pedigree holds a conditional table for each variable, child last: written as BAYES its scopes and
-    numbers are the same, up to the rounding of log and exp, and so is the published PR."""
-    path = SHARED / "data" / "uai" / "Pedigree_12.uai"
-    if not path.exists():
-        pytest.skip("needs ../shared/data/uai")
+    """UAI 2014's pedigree as BAYES: the same scopes, numbers up to rounding, and published PR."""
+    path = shared_file("Pedigree_12.uai")
     published = read_uai(path, names=False)
     domain = published.structure.domain
     dag = Dag(domain, {clique[-1]: clique[:-1] for clique in published.structure.cliques})
@@ -300,7 +287,6 @@ def test_a_stamp_travels_in_the_sidecar(tmp_path):
 
 
 def test_probabilities_are_written_with_all_their_digits(tmp_path):
-    """Each number in the file is the very double exp(potential)."""
     structure = Structure(Domain.from_sizes({"a": 5}), [("a",)])
     values = np.random.default_rng(2).normal(size=5)
     write_uai(tmp_path / "m.uai", structure, Tables(structure, values))
@@ -317,8 +303,7 @@ def test_what_cannot_be_written_is_refused(bad, tmp_path):
 
 
 def test_writing_replaces_older_models_only(tmp_path, monkeypatch):
-    """The file and its names; anything else stays. Names are written first, so a run that ends in between leaves no
-    model without its stamp; a foreign model stops both."""
+    """Names are written first, so that no model is without its stamp; another file of either name stops both."""
     for _ in range(2):
         write_uai(tmp_path / "m.uai", ALONE, Tables(ALONE, np.array([0.0, np.random.default_rng().normal()])))
     (tmp_path / "x").write_text("another's")

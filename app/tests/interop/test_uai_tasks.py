@@ -1,13 +1,11 @@
 """UAI tasks: evidence, results, and the competition's published answers."""
 
 import math
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from app.tests.interop.small import SMALL
+from app.tests.interop.small import SMALL, shared_file
 from dpgm.interop.uai_tasks import (
     apply_evidence,
     format_mar,
@@ -26,7 +24,6 @@ from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 
-SHARED = Path(os.environ.get("DPGM_SHARED", Path(__file__).parents[3].parent / "shared"))
 INSTANCES = [
     "CSP_12", "Grids_12", "Pedigree_12", "Promedus_15", "Promedus_24", "Promedus_30", "Promedus_33", "Segmentation_11",
 ]  # fmt: skip
@@ -91,7 +88,6 @@ def test_both_evidence_formats_are_read(text, expected, tmp_path):
     ],
 )
 def test_bad_evidence_is_refused(text, message, tmp_path):
-    """The message names the evidence file."""
     (tmp_path / "e.evid").write_text(text)
     with pytest.raises(DataError, match=f"e.evid.*{message}"):
         read_evidence(tmp_path / "e.evid")
@@ -118,7 +114,6 @@ def test_evidence_restricts_the_sum_over_records():
 
 @pytest.mark.parametrize("evidence", [{"c": 0}, {2: 0}, {-1: 0}, {"a": 2}, {"a": -1}, {"a": True}])
 def test_evidence_that_does_not_fit_is_refused(evidence):
-    """Unknown attributes and codes out of range are DataErrors."""
     structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     with pytest.raises(DataError, match="evidence"):
         apply_evidence(Tables.zeros(structure), evidence)
@@ -132,7 +127,6 @@ def test_evidence_on_tied_groups_is_refused():
 
 
 def test_result_files_keep_every_digit(tmp_path):
-    """MAR and PR survive writing and reading bit for bit."""
     draws = np.random.default_rng(0)
     marginals = [draws.dirichlet(np.ones(k)) for k in (2, 5, 1)]
     (tmp_path / "MAR").write_text(format_mar(marginals))
@@ -145,16 +139,13 @@ def test_result_files_keep_every_digit(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "PR\n1", "MAR\n", "MAR 1 3 .5 .5", "MAR 2 2 .5 .5", "MAR 1 1.5 1", "MAR a"])
 def test_bad_result_files_are_refused(text, tmp_path):
-    """A truncated or foreign MAR file is a DataError."""
     (tmp_path / "r").write_text(text)
     with pytest.raises(DataError):
         read_mar(tmp_path / "r")
 
 
 def check_instance(name, engine):
-    path = SHARED / "data" / "uai" / f"{name}.uai"
-    if not path.exists():
-        pytest.skip("needs ../shared/data/uai")
+    path = shared_file(f"{name}.uai")
     _, beliefs = infer_uai(path, f"{path}.evid", "MAR", engine)
     assert beliefs.log_partition / math.log(10) == pytest.approx(read_pr(f"{path}.PR"), abs=1e-3)
     for found, published in zip(variable_marginals(beliefs.marginals), read_mar(f"{path}.MAR"), strict=True):
@@ -173,16 +164,13 @@ def test_published_answers_are_reproduced_exactly(name):
 
 @pytest.mark.landing
 def test_the_widest_published_instance_is_reproduced():
-    """DBN_11 has cliques of 2^21 cells."""
     check_instance("DBN_11", JunctionTree(max_bytes=8 * 2**30))
 
 
 @pytest.mark.parametrize("name", ["Promedus_24", "Promedus_33"])
 def test_loopy_bp_comes_near_on_sparse_instances(name):
     """On two nearly tree-like diagnosis networks loopy BP converges within 0.01 of the published marginals."""
-    path = SHARED / "data" / "uai" / f"{name}.uai"
-    if not path.exists():
-        pytest.skip("needs ../shared/data/uai")
+    path = shared_file(f"{name}.uai")
     _, beliefs = infer_uai(path, f"{path}.evid", "MAR", LoopyBP())
     assert beliefs.converged
     for found, published in zip(variable_marginals(beliefs.marginals), read_mar(f"{path}.MAR"), strict=True):

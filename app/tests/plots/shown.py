@@ -50,7 +50,6 @@ def hostile() -> Model:
 
 
 def written(structure: Structure, seed: int = 0) -> Model:
-    """A model of no release, with random potentials."""
     return Model(structure, Tables(structure, np.random.default_rng(seed).normal(size=structure.cells)))
 
 
@@ -68,5 +67,4 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def drawn(kind: str, model: str) -> Picture:
-    """One of the pictures of one of the models."""
     return DRAWN[kind](MODELS[model]())

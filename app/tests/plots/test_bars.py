@@ -30,8 +30,7 @@ def test_each_bar_has_its_whisker_and_its_words(model):
 
 
 def test_whiskers_and_numbers_are_those_of_the_intervals():
-    """Ends of whiskers lie as far along as the interval's, on the scale of the bars; the specification has the numbers
-    of the picture, in its order."""
+    """Whiskers end at the interval's ends on the bars' scale; the specification has the same numbers in order."""
     picture = drawn("marginal", "released")
     root = ET.fromstring(picture.svg())
     bars, whiskers = root.findall(f".//{SVG}rect"), root.findall(f".//{SVG}path")
@@ -47,7 +46,6 @@ def test_whiskers_and_numbers_are_those_of_the_intervals():
 
 
 def test_matplotlib_draws_the_bars():
-    """Bars as long as the shares, whiskers over the intervals."""
     figure = pytest.importorskip("matplotlib.figure")
     picture = drawn("marginal", "released")
     axes = picture.draw(figure.Figure().subplots())
@@ -75,8 +73,7 @@ def test_groups_are_few_and_hold_every_code(size, most, bins):
 
 
 def test_unknown_cells_and_measured_pairs_have_an_outline():
-    """An unknown cell is neither pale nor dark: it has no colour; of the others measured pairs have an outline, and no
-    others."""
+    """An unknown cell has no colour; of the others measured pairs have an outline, and no others."""
     cells = (Cell(row=1, column=0, value=math.nan, said="nothing"),)
     names = {"title": "t", "standing": "s", "rows": ("a", "b"), "columns": ("a", "b")}
     heat = Heat(**names, cells=cells, top=0.0, unit="V", paired=True)
@@ -99,7 +96,6 @@ def test_a_cell_says_what_can_be_read_in_it(columns, texts):
 
 
 def test_matplotlib_draws_the_numbers():
-    """The cells of the table."""
     figure = pytest.importorskip("matplotlib.figure")
     heat = drawn("pair", "released")
     table = heat.draw(figure.Figure().subplots()).images[0].get_array()
@@ -124,8 +120,7 @@ def test_lines_join_the_boxes_they_name(kind):
 
 
 def test_lines_and_boxes_that_no_table_holds_are_dashed():
-    """A clique of the model that was not released, such as one of another release; the attribute that nobody measured;
-    nothing else."""
+    """A clique of the model that was not released, and an attribute that was not measured, are; nothing else is."""
     model = released()
     wider = Structure(model.domain, [*model.structure.cliques, ("ill", "place")])
     picture = plots.graph(uniform(wider, releases=model.releases))

@@ -55,8 +55,7 @@ def test_intervals_that_nothing_tells_are_not_made_up():
 
 
 def test_of_many_labels_some_share_a_bar():
-    """The most probable labels stay, in the order of their codes, and the rest has what is left, with its interval; of
-    bins neighbours share a bar, nothing is left out, and the missing ones stay alone."""
+    """The most probable labels stay and the others share a bar with its interval; neighbouring bins share one."""
     structure = Structure(Domain.from_sizes({"a": 50}), [("a",)])
     model = written(structure).with_replicates(np.random.default_rng(1).normal(size=(4, 50)))
     shown = plots.marginal(model, "a", most=10)
@@ -155,8 +154,7 @@ def test_the_junction_tree_joins_clusters_by_what_they_share():
 
 
 def test_merged_codes_and_models_of_no_release():
-    """Labels as they were before a session merged them, and lines about the merged ones, which the graph says; a
-    written model stands by definition."""
+    """Labels are those before the merge, and lines are of the merged ones; such a model answers by definition."""
     model = merged_model(1)
     assert plots.marginal(model, "a").labels == tuple("01234")
     assert len(plots.pair(model, "a", "c").cells) == 20
@@ -170,7 +168,6 @@ def test_merged_codes_and_models_of_no_release():
 
 
 def test_unmeasured_attributes_are_refused_until_they_are_taken_as_uniform():
-    """The reason is that of the model."""
     with pytest.raises(StructureError, match="no release behind the model measured 'unseen'"):
         plots.marginal(released(), "unseen")
     shown = plots.marginal(released().using(unmeasured="uniform"), "unseen")
@@ -191,7 +188,6 @@ def test_unmeasured_attributes_are_refused_until_they_are_taken_as_uniform():
     ],
 )
 def test_bad_questions_are_refused(call, error, words):
-    """What was asked, what is wrong, what would do."""
     with pytest.raises(error, match=words):
         call(released())
 
@@ -216,7 +212,6 @@ def test_a_model_without_dependence_is_pale_and_says_so(measure):
 
 
 def test_a_picture_says_in_how_many_replicates_its_answer_is_undefined():
-    """As the interval says it."""
     refits = np.array([[0.0, 0.0, 0.0, 0.0], [0.1, 0.0, 0.0, 0.2], [0.0, 0.0, -np.inf, -np.inf]])
     model = uniform({"fin": 2, "x": 2}).with_replicates(refits)
     said = [text for text, _ in plots.marginal(model, "x", {"fin": "1"}).notes]
@@ -232,8 +227,7 @@ def test_every_standing_is_a_sentence(standing):
 
 
 def test_notes_warn_of_no_release_and_say_the_intervals():
-    """Nothing is known of the privacy of a model without a release; level and number of refits, or that there are
-    none."""
+    """Without a release nothing is known of privacy; notes state level and number of refits, or that there are none."""
     assert [text for text, warns in notes_of(hostile(), BY_DEFINITION) if warns] == [
         "This model carries no release, so nothing is known about the privacy of what it was made from."
     ]

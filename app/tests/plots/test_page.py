@@ -53,5 +53,4 @@ def test_the_pictures_of_the_page_are_what_its_code_draws(drawn, kind):
 
 
 def test_what_the_page_says_of_its_files(drawn):
-    """All four are written."""
     assert {path.name for path in drawn.glob("*.svg")} == {*SHOWN.values(), "pair.svg"}

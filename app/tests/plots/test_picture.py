@@ -65,7 +65,6 @@ def test_no_text_leaves_the_frame(kind, model):
 
 
 def test_warnings_are_in_their_colour():
-    """A seeded release shows it in every picture, whatever page it is on."""
     for kind in DRAWN:
         root = ET.fromstring(drawn(kind, "released").svg())
         red = [one.text for one in root.iter(f"{SVG}text") if "--dpgm-warning" in (one.get("style") or "")]
@@ -189,8 +188,7 @@ def test_percentages_say_something(share, text):
 
 
 def test_colours_can_be_seen_and_read():
-    """Bars, lines and warnings on light and dark pages, texts on boxes and on every colour of the scale; there
-    lightness alone tells the order, so that no hue has to be seen."""
+    """Contrast suffices on light and dark pages and on all colours of the scale, whose order lightness alone tells."""
     for name, colour in (BAR, LINE, WARNING):
         assert min(contrast(colour, "#ffffff"), contrast(colour, "#14181d")) >= 3, name
     assert contrast(WARNING[1], "#ffffff") >= 4.5

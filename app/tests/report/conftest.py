@@ -46,7 +46,6 @@ class Parsed(HTMLParser):
             self.texts[self._section] += data
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
-        """The attributes of each such element."""
         return [attributes for name, attributes in self.elements if name == tag]
 
     @property
@@ -56,7 +55,6 @@ class Parsed(HTMLParser):
 
 @pytest.fixture(scope="session")
 def parsed() -> type[Parsed]:
-    """Takes a page apart."""
     return Parsed
 
 
@@ -67,7 +65,6 @@ STRUCTURE = dpgm.Structure(DOMAIN, [("sex", "age"), ("age", "job")])
 
 @pytest.fixture(scope="session")
 def model() -> dpgm.Model:
-    """Of sex-age and age-job with replicates; town was not measured."""
     fitted = dpgm.fit(CODES, STRUCTURE, dpgm.Budget.pure(1), neighbours="add-remove").model
     theta = fitted.potentials.values + 0.1 * np.random.default_rng(0).normal(size=(5, STRUCTURE.cells))
     return fitted.with_replicates(theta.astype(np.float32))
@@ -75,5 +72,4 @@ def model() -> dpgm.Model:
 
 @pytest.fixture(scope="session")
 def codes() -> np.ndarray:
-    """The records of `model`."""
     return CODES

@@ -46,8 +46,7 @@ def page(model) -> str:
 
 
 def test_the_page_is_whole_and_can_be_walked_by_headings(page, parsed, model):
-    """All sections in their order, each with an anchor that the contents name; no level of heading is left out. No
-    clock, no hash of objects, no order of sets is in it: an equal model gives an equal page."""
+    """Sections are in order with anchors, no heading level is left out, and an equal model gives an equal page."""
     seen = parsed(page)
     assert seen.sections == SECTIONS
     assert [one["href"] for one in seen.all("a")] == ["#main", *(f"#{key}" for key in SECTIONS)]
@@ -96,7 +95,6 @@ def test_a_model_of_no_release_has_no_guarantee(parsed):
 
 
 def test_hostile_names_and_labels_are_texts(parsed):
-    """Markup, scripts, ends of styles, reversed and endless labels: shown, cut where long, and never obeyed."""
     domain = domain_of(**{"<script>alert(1)</script>": list(HOSTILE), "</title><b>\u202e": ["q", "p" * 9000]})
     structure = dpgm.Structure(domain, [domain.names])
     codes = np.array([[number % len(HOSTILE), number % 2] for number in range(300)])

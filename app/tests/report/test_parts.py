@@ -24,8 +24,7 @@ def test_a_bound_holds_as_it_reads(value):
 
 
 def test_names_and_cells_are_texts():
-    """A name of another direction of writing turns nothing around it; a long one leaves its length. Cells are texts,
-    whatever is in them; the first of a row is its heading."""
+    """Names of another direction of writing change nothing around them, long ones are cut, and cells are escaped."""
     assert name("\u05d0") == "<bdi>\u05d0</bdi>"
     assert cut("ab" * 100).endswith("(200 characters)")
     assert cut("a\u202eb") == "a\\u202eb"
@@ -47,7 +46,6 @@ def test_what_is_read_is_never_less_than_what_is_proven(epsilon):
 
 
 def test_amounts_have_greek_letters():
-    """One of each kind."""
     budgets = (Budget.pure(1), Budget.zcdp(1), Budget.approx(1, "1e-6"))
     assert [*map(amounts, budgets)] == ["ε = 1", "ρ = 1", "ε = 1, δ = 1e-06"]
 

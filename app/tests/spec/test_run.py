@@ -54,13 +54,11 @@ KEYS = [
 
 @pytest.fixture
 def path(tmp_path) -> Path:
-    """The spec with named cliques."""
     (tmp_path / "x.toml").write_text(SPEC)
     return tmp_path / "x.toml"
 
 
 def toml(value: object) -> str:
-    """A value as TOML writes it."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key} = {toml(inside)}" for key, inside in value.items()) + "}"
     if isinstance(value, list):
@@ -95,7 +93,6 @@ CHOSEN = SPEC.replace('structure = { cliques = [["a", "b"]] }', 'structure = { s
 @example([("workload.never", [[3]])])
 @example([("workload.targets", [[]])])
 def test_any_values_are_a_selection_or_a_refusal(path, changes):
-    """The same where the structure is to be chosen."""
     path.write_text(CHOSEN)
     try:
         load_spec(path, [f"{key}={toml(value)}" for key, value in changes])
@@ -171,7 +168,6 @@ def test_what_does_not_go_with_a_selection_is_refused_by_name(path, change, word
 
 
 def test_a_workload_is_for_a_selection(path):
-    """With named cliques it would be ignored."""
     with pytest.raises(OptionError, match=r"\[workload\] says what a structure is chosen for, but here"):
         load_spec(path, ["workload.order=2"])
 
@@ -192,7 +188,6 @@ def test_the_mechanism_of_a_selection_is_what_the_spec_says(path, budget, mechan
 
 
 def test_paths_are_resolved_against_the_file(tmp_path, monkeypatch):
-    """Wherever the command runs from; absolute paths stay."""
     path = tmp_path / "deep" / "x.toml"
     path.parent.mkdir()
     path.write_text(SPEC)
@@ -223,7 +218,6 @@ def test_settings_reach_into_components(path):
 
 @pytest.mark.parametrize("seed", ["2.5", "nan", "true", "-1", "'7'", "[7]", "{ a = 1 }"])
 def test_a_seed_is_whole(path, seed):
-    """Refused when the spec is read, so that `plan` does not take what `fit` then refuses."""
     with pytest.raises(DpgmError, match=r"simulation\.seed must be a whole number of at least 0"):
         load_spec(path, [f"simulation.seed={seed}"])
     assert load_spec(path, ["simulation.seed=7"]).seed == 7
@@ -278,8 +272,7 @@ def test_a_graph_is_named_by_parents(path):
 
 
 def test_a_graph_is_read_from_a_bif_file(asia):
-    """Its families over the spec's own domain, in the domain's order; its probabilities are ignored, which is said.
-    Attributes that it lacks are measured by themselves, and named."""
+    """Families over the spec's own domain; probabilities are ignored, and attributes it lacks are measured alone."""
     run = load_spec(asia)
     assert run.structure is not None and run.structure.cliques == FAMILIES
     assert run.structure.domain == run.domain and run.domain["tub"].labels == ("no", "yes")
@@ -292,8 +285,7 @@ def test_a_graph_is_read_from_a_bif_file(asia):
 
 @pytest.mark.parametrize("name", ["nets/asia.bif", "nets/ASIA.BIF"])
 def test_a_domain_from_a_bif_file_counts_no_answer_that_nobody_gave(asia, name):
-    """Values that are none of the file's labels get one of their own after them, said on a line; one that is there by
-    that name takes them. So records with every label spelled otherwise do not become a population of first labels."""
+    """Values that are none of its labels get a label of their own and do not count as the first."""
     run = load_spec(asia, [f"domain={name}"])
     assert {one.name: one.labels for one in run.domain} == {
         "asia": ("yes", "no", "unknown"), "tub": ("yes", "no", "unknown"), "xray": ("clear", "dark", "unknown"),
@@ -351,15 +343,13 @@ def test_an_attribute_may_be_called_bif(path):
     ],
 )
 def test_what_does_not_go_with_a_bif_file_is_refused_by_name(asia, change, words):
-    """One line each, before any record is read."""
     with pytest.raises(DpgmError, match=words) as refusal:
         load_spec(asia, [change])
     assert "\n" not in str(refusal.value)
 
 
 def test_singletons_go_with_named_cliques_and_with_a_selector(path):
-    """Named cliques get the rest alone; a selector is to measure all attributes, which it does for those of its
-    workload."""
+    """Named cliques get the other attributes alone; a selector measures all attributes."""
     path.write_text(CHOSEN)
     weights = "workload={weights=[{clique=['a']}]}"
     domain = load_spec(path).domain
@@ -385,13 +375,11 @@ def test_singletons_go_with_named_cliques_and_with_a_selector(path):
     ],
 )
 def test_what_is_wrong_is_named(call, said):
-    """Each with the file and the key."""
     with pytest.raises(OptionError, match=said):
         call()
 
 
 def test_what_is_right_comes_back():
-    """As it was."""
     assert table_of("spec x", "output", {"folder": "o"}, ("folder",)) == {"folder": "o"}
     assert (text_of("spec x", "unit", "one visit"), file_stem("spec x", "Visits 2")) == ("one visit", "Visits 2")
 
@@ -416,7 +404,6 @@ def test_a_setting_is_toml_or_text(text, keys, value):
 
 @pytest.mark.parametrize("text", ["", "a", "=1", "a..b=1", ".=1"])
 def test_a_setting_needs_keys(text):
-    """KEY=VALUE, or KEY.KEY=VALUE."""
     with pytest.raises(OptionError, match="KEY=VALUE"):
         parse_setting(text)
 

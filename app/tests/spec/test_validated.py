@@ -41,7 +41,6 @@ def test_the_note_holds_the_domain_the_day_and_nothing_else(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("other", OTHERS, ids=str)
 def test_another_domain_is_refused_with_what_would_do(tmp_path: Path, other: Domain) -> None:
-    """Whatever is changed of it, order included."""
     path = tmp_path / "x.json"
     write_validated(path, other)
     with pytest.raises(OptionError) as caught:
@@ -56,7 +55,6 @@ def test_another_domain_is_refused_with_what_would_do(tmp_path: Path, other: Dom
     "content", [b"", b"{", b"[]", b"3", b"\xff", b'{"dpgm-validated": 2}', b"[" * 4000, b"x" * 5000]
 )
 def test_what_is_no_note_is_refused(tmp_path: Path, content: bytes) -> None:
-    """Files of others, damaged or huge ones, and none."""
     path = tmp_path / "x.json"
     path.write_bytes(content)
     with pytest.raises(OptionError, match="is not a file of dpgm validate; run dpgm validate"):

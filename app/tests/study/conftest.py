@@ -1,12 +1,10 @@
 """What tests of studies share: a tiny truth, a study of it that has been run, and learners of a test."""
 
 import pytest
-from attrs import evolve, frozen
+from attrs import evolve
 
 from dpgm.study import Study, generated_truth, run
 from dpgm_core import Budget, Domain
-from dpgm_core.components.registry import default_registry
-from dpgm_core.plugin import Component
 
 LEARNERS = ("naive-mle", {"name": "naive-mle", "l2": 0.1})
 
@@ -23,36 +21,12 @@ def study() -> Study:
 
 @pytest.fixture(scope="session")
 def done(study):
-    """What came of it, in memory."""
     return run(study)
 
 
 @pytest.fixture
 def one(study) -> Study:
-    """Of the same truth, one learner and one budget."""
     return evolve(study, learners="naive-mle", budgets=Budget.pure(1))
-
-
-@pytest.fixture
-def registered(monkeypatch):
-    """Registers a class as a learner, for one test."""
-    registry = default_registry()
-    monkeypatch.setattr(registry, "_offers", list(registry._offers))
-
-    def register(name: str, learn) -> str:
-        @frozen(kw_only=True)
-        class OfATest:
-            def check(self, structure, inference):
-                pass
-
-            def learn(self, curator, inference, *, randomness, progress):
-                return learn(curator, inference)
-
-        target = f"a_test:{name}"
-        registry.add(Component(kind="learner", name=name, target=target, summary="of a test"), OfATest)
-        return name
-
-    return register
 
 
 @pytest.fixture(scope="session")

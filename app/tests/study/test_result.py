@@ -30,7 +30,6 @@ def test_means_errors_and_differences(done):
 
 
 def test_more_budget_is_less_error(done):
-    """What everybody knows of the truth comes out."""
     errors = {(row.method, str(row.budget)): row.means["kl"].mean for row in done.rows}
     assert errors["naive-mle", "epsilon = 2"] < errors["naive-mle", "epsilon = 0.5"]
 

@@ -14,8 +14,7 @@ from dpgm_core.sources import related as sources
 
 
 def test_no_source_no_ledger_and_no_file(one, monkeypatch, tmp_path):
-    """Only arrays that were drawn are ever taken for records; no ledger is opened; nothing is written without a
-    folder, and only runs with one."""
+    """Records are drawn arrays alone, no ledger is opened, and nothing is written without a folder."""
     given = []
 
     def spy(data):
@@ -80,7 +79,6 @@ def test_a_truth_that_does_not_fit_is_refused():
 
 
 def test_reprs_are_short(one):
-    """Three lines at most, also of what came of it."""
     assert len(repr(one)) < 360 and len(repr(run(evolve(one, repeat=1)))) < 360
 
 

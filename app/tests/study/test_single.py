@@ -136,6 +136,5 @@ def test_strength_goes_from_nothing_to_the_papers():
     ],
 )
 def test_what_is_no_truth_is_refused(wrong, said):
-    """By name, with what would do."""
     with pytest.raises(OptionError, match=said):
         generated_truth(DOMAIN, **wrong)

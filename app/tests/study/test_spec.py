@@ -24,8 +24,6 @@ seed = 2
 
 @pytest.fixture
 def file(tmp_path):
-    """Writes a study's file."""
-
     def write(text: str):
         (tmp_path / "s.toml").write_text(text)
         return tmp_path / "s.toml"
@@ -100,13 +98,11 @@ def test_settings_and_options_stand_over_the_file(file):
     ],
 )
 def test_what_cannot_be_asked_is_refused(file, text, said):
-    """By name, with what would do; nothing has been run."""
     with pytest.raises(DpgmError, match=said):
         load_study(file(text))
 
 
 def test_objects_are_checked_too():
-    """In Python: no model, another domain, a declared total."""
     truth = generated_truth(Domain.from_sizes({"a": 2, "b": 2}))
     other = generated_truth(Domain.from_sizes({"a": 2, "b": 3}))
     asked = {"budgets": Budget.pure(1), "neighbours": "add-remove"}
@@ -123,13 +119,11 @@ def test_objects_are_checked_too():
 @pytest.mark.parametrize("value", [[], [1], (), (1, 2), True, float("nan")])
 @pytest.mark.parametrize("option", ["repeat", "seed"])
 def test_repeats_and_seeds_are_single_numbers(one, option, value):
-    """Records may be several; these may not."""
     with pytest.raises(OptionError, match=f"{option} must be a whole number"):
         evolve(one, **{option: value})
 
 
 def test_what_has_no_name_is_refused(one):
-    """Lists where a name or a function belongs."""
     for more in ({"potentials": []}, {"structure": []}):
         with pytest.raises(OptionError, match="a truth has no"):
             generated_truth(one.truth.domain, **more)

@@ -66,7 +66,6 @@ def test_a_repair_that_is_killed_loses_no_line(tmp_path, monkeypatch):
 
 
 def test_no_line_holds_what_json_has_not(tmp_path):
-    """Infinity is refused, and nothing of its line is written."""
     with pytest.raises(ValueError, match="JSON"):
         run_tasks(lambda number: {"run": number, "kl": float("inf")}, TASKS, tmp_path / "lines", key=key)
     assert (tmp_path / "lines").read_bytes() == b""
@@ -108,7 +107,6 @@ def test_a_killed_study_goes_on(study, done, timeless, tmp_path):
     {"learner": {}}, {"run": True}, {"key": ["x"]}, {"error": {}, "message": 3},
 ])  # fmt: skip
 def test_lines_that_no_run_wrote_are_made_again(one, tmp_path, edited):
-    """Whoever edits the file gets the study again, and no fault."""
     file = tmp_path / "s" / "runs.jsonl"
     lines = run(one, tmp_path / "s").lines
     file.write_text("".join(json.dumps(line) + "\n" for line in [{**lines[0], **edited}, *lines[1:]]))
@@ -117,8 +115,7 @@ def test_lines_that_no_run_wrote_are_made_again(one, tmp_path, edited):
 
 
 def test_a_study_grows(one, tmp_path):
-    """More repeats, learners and budgets make runs that are missing, in the same folder; what was there is kept, and
-    what is not asked for is not told."""
+    """More repeats, learners and budgets add the missing runs in the same folder."""
     first = run(one, tmp_path / "s").lines
     wider = run(evolve(one, repeat=3, learners=["eb-map", "naive-mle"]), tmp_path / "s")
     assert [row.method for row in wider.rows] == ["eb-map", "naive-mle"]

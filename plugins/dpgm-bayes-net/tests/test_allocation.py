@@ -26,7 +26,6 @@ DAG = dpgm.Dag(DOMAIN, {"b": ["a"], "c": ["b", "a"], "e": ["b"]})
 
 
 def seen(dag, tables, variance=1.0):
-    """Counts of each family from its own table."""
     return {
         family[0]: Counts(table=np.asarray(table, dtype=float), variance=variance, measured=family)
         for family, table in zip(dag.families, tables, strict=True)
@@ -135,8 +134,7 @@ def test_a_table_stands_for_all_families_that_are_read_off_it():
     kind=st.sampled_from(["pure", "zcdp"]),
 )
 def test_along_a_chain_of_equal_tables_shares_never_rise(length, joint, kind):
-    """S16: "root node would typically have a higher privacy budget than leaf": equal tables with equal counts, each but
-    the root's of two attributes, and the weights of the graph alone."""
+    """S16: "root node would typically have a higher privacy budget than leaf", by the weights of the graph alone."""
     names = [f"v{at}" for at in range(length)]
     dag = dpgm.Dag(
         dpgm.Domain.from_sizes(dict.fromkeys(names, 2)), {two: [one] for one, two in itertools.pairwise(names)}
@@ -176,8 +174,7 @@ _CELLS = st.sampled_from([0.0, -1.0, 1.0, -1e15, 1e15, 3.0, 250.0, -70.0]) | st.
     rest=st.sampled_from([dpgm.Budget.pure("0.9"), dpgm.Budget.zcdp("1/7"), dpgm.Budget.pure(Fraction(1, 10**9))]),
 )
 def test_shares_are_positive_and_sum_exactly_whatever_was_seen(cells, noise, weights, maximal, rest):
-    """Whatever stage I released, negative, empty or absurd: every table has a budget above 0, and they are exactly the
-    rest, which is the privacy of stage II."""
+    """Each table has a budget above 0 and all sum to the rest exactly, which is the privacy of stage II."""
     stream, cliques = itertools.cycle(cells), DAG.maximal if maximal else DAG.families
     tables = [
         np.array([next(stream) for _ in range(math.prod(DOMAIN.shape(family)))]).reshape(DOMAIN.shape(family))
@@ -245,6 +242,5 @@ def test_the_order_of_attributes_and_parents_does_not_matter():
 
 
 def test_a_rule_takes_only_what_its_name_says():
-    """paper: W G; error: G; structure: W."""
     need = Need(child="a", table=0, structure=6.0, error=0.5, influence=0.0)
     assert [need.loss(rule) for rule in ("paper", "error", "structure")] == [3.0, 0.5, 6.0]

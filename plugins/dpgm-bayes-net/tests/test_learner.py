@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from attrs import evolve, frozen
+from attrs import frozen
 from dpgm_bayes_net.learner import BayesNet
 from dpgm_bayes_net.measured import MeasuredCurator
 
@@ -15,15 +15,12 @@ from dpgm_testing.curators import TrappedRecords
 from dpgm_testing.learning import sample_codes
 from dpgm_testing.unusual import TruncatedLaplace
 
-DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
-#: Families (a), (b, a), (c, a, b), (d, c); the first two lie in the third.
-DAG = dpgm.Dag(DOMAIN, {"b": ["a"], "c": ["a", "b"], "d": ["c"]})
+from .networks import ADD, DAG, DOMAIN, curator_of, turned
+
 ENGINE = dpgm.make("inference", "junction-tree")
-ADD = dpgm.Terms(neighbours="add-remove")
 
 
 def network(dag=DAG, seed=1):
-    """A random network."""
     rng = np.random.default_rng(seed)
     tables = {family[0]: 0.05 + rng.random(dag.domain.shape(family)) ** 2 for family in dag.families}
     return dpgm.Model.from_cpds(dag, {child: table / table.sum(axis=0) for child, table in tables.items()})
@@ -34,24 +31,16 @@ CODES = sample_codes(TRUTH, 2000, 1)
 
 
 def live(source=CODES, budget=None, mechanism="laplace", structure=None, **more):
-    """A seeded curator over the families."""
-    return dpgm.LiveCurator(
-        source if isinstance(source, TrappedRecords) else TrappedRecords(source),
-        DAG.structure() if structure is None else structure,
-        dpgm.make("mechanism", mechanism),
-        budget=budget or dpgm.Budget.pure(1),
-        **{"terms": ADD, "randomness": dpgm.SeededRandomness(3)} | more,
-    )
+    records = source if isinstance(source, TrappedRecords) else TrappedRecords(source)
+    return curator_of(records, structure or DAG.structure(), budget, mechanism, **more)
 
 
 def learned(curator, inference=ENGINE, **options):
-    """What the learner makes of a curator, without the pipeline."""
     learner = BayesNet(**options)
     return learner.learn(curator, inference, randomness=dpgm.SeededRandomness(1), progress=dpgm.silent)
 
 
 def fitted(learner="bayes-net", budget=None, mechanism="laplace", **more):
-    """A fit by the pipeline."""
     more = {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(3)} | more
     return dpgm.fit(CODES, DAG.structure(), budget or dpgm.Budget.pure(1), mechanism, learner, **more)
 
@@ -66,7 +55,6 @@ class Spied:
         return getattr(self.inner, name)
 
     def release(self, **asked):
-        """Remembered, and asked."""
         self.asked.append({name: value for name, value in asked.items() if value is not None})
         return self.inner.release(**asked)
 
@@ -133,8 +121,7 @@ def test_a_replay_is_taken_as_it_is():
 
 
 def test_its_release_alone_is_enough_to_learn_again(tmp_path):
-    """A release of the largest families names no roots; its file knows the graph that it was made for, so that whoever
-    learns from it again, as after a crash, gets a network over the same one."""
+    """A release of the largest families names no roots; its file knows the graph that it was made for."""
     done = fitted()
     done.releases[0].save(tmp_path / "r.dpgm")
     saved = dpgm.load_release(tmp_path / "r.dpgm")
@@ -208,7 +195,6 @@ def test_one_person_moves_each_table_by_what_its_noise_is_for(neighbours, person
 
 
 def counted(record, clique):
-    """The clique's table of one record."""
     table = np.zeros(DOMAIN.shape(clique))
     table[tuple(record[DOMAIN.names.index(name)] for name in clique)] = 1
     return table
@@ -222,17 +208,8 @@ def test_names_and_orders_change_nothing():
     new = dict(zip("abcd", "zyxw", strict=True))
     domain = dpgm.Domain.from_sizes({new[name]: DOMAIN[name].size for name in reversed(DOMAIN.names)})
     structure = dpgm.Structure(domain, [("w", "x"), ("y", "z"), ("x", "y", "z"), ("z",)])
-    tables = {
-        tuple(new[name] for name in clique): np.flip(table, axis=tuple(range(table.ndim)))
-        for clique, table in release.tables.items()
-    }
     measured = dpgm.Structure(domain, [tuple(new[name] for name in clique) for clique in release.structure.cliques])
-    moved = evolve(
-        release,
-        tables=dpgm.Tables.from_arrays(measured, tables),
-        measurement=evolve(release.measurement, structure=measured),
-    )
-    model = dpgm.learn(moved, learner="bayes-net", structure=structure).model
+    model = dpgm.learn(turned(release, new, measured), learner="bayes-net", structure=structure).model
     assert model.structure == structure
     again = dpgm.cpds(model, dpgm.Dag.of(structure))
     assert again["y"] == pytest.approx(np.flip(first["b"]), abs=0.01)
@@ -308,7 +285,7 @@ class Plain:
     number: int | None = dpgm.option(None, help="what it chose")
 
     def check(self, structure, inference):
-        """Anything goes."""
+        pass
 
     def learn(self, curator, inference, *, randomness, progress):
         """One release, and the model whose potentials are the logarithms of its tables."""
@@ -417,7 +394,7 @@ class Greedy:
     ask: Callable = dpgm.option(None, help="what it asks a curator")
 
     def check(self, structure, inference):
-        """Anything goes."""
+        pass
 
     def learn(self, curator, inference, *, randomness, progress):
         """Never comes to a fit."""
@@ -469,7 +446,6 @@ def test_noise_that_the_other_learner_refuses_is_refused_before_the_charge():
 
 
 def test_the_door_is_the_protocol():
-    """What the other learner is given has every member of the contract, functions that take its parameters by name."""
     door = MeasuredCurator(live(), DAG.structure(), DAG.maximal, None)
     for name, member in vars(dpgm.Curator).items():
         if inspect.isfunction(member) and not name.startswith("_"):

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from attrs import evolve
 from dpgm_bayes_net.local import Local
 
 import dpgm_core as dpgm
 from dpgm_testing.curators import TrappedRecords
+
+from .networks import curator_of, turned
 
 DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 DAG = dpgm.Dag(DOMAIN, {"b": ["a"], "c": ["b", "a"]})
@@ -16,7 +17,6 @@ CODES = np.array([row for row in np.stack([RNG.integers(0, n, 900) for n in (2, 
 
 
 def learned(budget, codes=CODES, dag=DAG, structure=None, learner="local", **more):
-    """A seeded fit with add-remove neighbours."""
     structure = dag.structure() if structure is None else structure
     more = {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(2)} | more
     return dpgm.fit(codes, structure, budget, learner=learner, **more)
@@ -71,16 +71,7 @@ def test_names_and_orders_of_nodes_and_labels_change_nothing():
     new = {"a": "z", "b": "y", "c": "x"}
     domain = dpgm.Domain.from_sizes({"y": 3, "x": 2, "z": 2})
     structure = dpgm.Structure(domain, [("x", "z", "y"), ("z",), ("y", "z")])
-    tables = {
-        tuple(new[name] for name in clique): np.flip(table, axis=tuple(range(table.ndim)))
-        for clique, table in release.tables.items()
-    }
-    moved = evolve(
-        release,
-        tables=dpgm.Tables.from_arrays(structure, tables),
-        measurement=evolve(release.measurement, structure=structure),
-    )
-    again = dpgm.cpds(dpgm.learn(moved, learner="local").model, dpgm.Dag.of(structure))
+    again = dpgm.cpds(dpgm.learn(turned(release, new, structure), learner="local").model, dpgm.Dag.of(structure))
     first = dpgm.cpds(fit.model, DAG)
     assert again["z"] == pytest.approx(first["a"][::-1])
     assert again["y"] == pytest.approx(first["b"][::-1, ::-1])
@@ -93,7 +84,6 @@ class NoInference:
     max_order = None
 
     def compile(self, structure):
-        """Fails."""
         raise AssertionError("an engine was made")
 
 
@@ -105,13 +95,7 @@ def test_no_engine_is_made_and_a_graph_too_large_for_one_is_served():
     names = domain.names
     parents = {names[at]: [names[one] for one in rng.choice(at, 3, replace=False)] for at in range(4, 60)}
     structure, learner = dpgm.Dag(domain, parents).structure(), Local()
-    curator = dpgm.LiveCurator(
-        TrappedRecords(np.zeros((50, 60), int)),
-        structure,
-        dpgm.make("mechanism", "laplace"),
-        terms=dpgm.Terms(neighbours="add-remove"),
-        budget=dpgm.Budget.pure(1),
-    )
+    curator = curator_of(TrappedRecords(np.zeros((50, 60), int)), structure)
     learner.check(structure, NoInference())
     fit = learner.learn(curator, NoInference(), randomness=dpgm.SeededRandomness(1), progress=dpgm.silent)
     assert any("queries may not fit: exact inference over this graph needs" in note for note in fit.notes)
@@ -133,32 +117,12 @@ def test_it_reads_what_a_replay_has():
     assert any(note.startswith("1 of 3 families are in no table as a whole, c x b x a the first") for note in fit.notes)
 
 
-def test_no_graph_is_refused_before_anything_is_read():
-    """A chain of cliques, by `check` and by `learn` where nobody asked that."""
-    records = TrappedRecords(CODES)
-    structure = dpgm.Structure.chain(DOMAIN)
-    with pytest.raises(dpgm.StructureError, match="no directed graph: 'c' stands first in no clique"):
-        learned(dpgm.Budget.pure(1), codes=records, structure=structure)
-    curator = dpgm.LiveCurator(
-        records,
-        structure,
-        dpgm.make("mechanism", "laplace"),
-        terms=dpgm.Terms(neighbours="add-remove"),
-        budget=dpgm.Budget.pure(1),
-    )
-    with pytest.raises(dpgm.StructureError, match="no directed graph"):
-        Local().learn(curator, NoInference(), randomness=dpgm.SeededRandomness(1), progress=dpgm.silent)
-    assert records.reads == 0 and curator.remaining == curator.budget
-
-
 def test_smoothing_is_a_finite_number_of_at_least_zero():
-    """Anything else is refused by name."""
     for wrong in (-0.1, float("inf"), True, "much"):
         with pytest.raises(dpgm.OptionError, match="smoothing"):
             dpgm.make("learner", "local", smoothing=wrong)
 
 
 def test_it_is_bootstrapped():
-    """By its name, through its refitter."""
     model = dpgm.bootstrap(learned(dpgm.Budget.pure(1)).model, 5, randomness=dpgm.SeededRandomness(1))
     assert len(model.replicates) == 5 and all(abs(one.log_partition) < 1e-6 for one in model.replicates)

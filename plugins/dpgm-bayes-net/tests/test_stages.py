@@ -16,7 +16,6 @@ ONE = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2}), [("a",)])
 
 
 def stage(structure, values, noise, rate=1.0):
-    """A stage whose tables all have one noise."""
     return Stage(
         tables=dpgm.Tables(structure, np.asarray(values, dtype=float)),
         noise=np.full(len(structure.groups), float(noise)),
@@ -25,7 +24,6 @@ def stage(structure, values, noise, rate=1.0):
 
 
 def variance_of(mechanism, budget):
-    """Of the noise in a cell of one table."""
     sensitivity = dpgm.Sensitivity(l0=1, l1=1, l2_squared=1, linf=1)
     return dpgm.make("mechanism", mechanism).noise(sensitivity, budget).variance
 
@@ -84,7 +82,6 @@ def test_a_subsample_is_scaled_up_with_its_noise_and_its_chance():
 
 @pytest.fixture
 def released():
-    """Two tables, each with its own noise."""
     structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2, "b": 3}), [("b", "a"), ("a",)])
     codes = np.array([[0, 1], [1, 2], [1, 0]] * 30)
     curator = dpgm.LiveCurator(

@@ -45,7 +45,6 @@ def design(structure):
 
 
 def random_release(structure, seed):
-    """Noisy tables of 500 records, with a noise of its own for each table."""
     rng = np.random.default_rng(seed)
     codes = np.stack([rng.integers(0, size, 500) for size in structure.domain.sizes.values()], axis=1)
     source = dpgm.SeededRandomness(seed)
@@ -115,7 +114,6 @@ def test_a_family_in_no_table_takes_the_largest_part_that_is_in_one():
 
 
 def test_tied_tables_are_refused():
-    """They are of no family."""
     structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2, "b": 2}), [], tied=[[("a",), ("b",)]])
     release = dpgm.release(np.zeros((9, 2), int), structure, dpgm.Budget.pure(1), neighbours="add-remove")
     with pytest.raises(dpgm.StructureError, match="tied tables, which are of no family; learn with bayes-net"):
@@ -123,7 +121,6 @@ def test_tied_tables_are_refused():
 
 
 def test_noise_that_is_nothing_breaks_no_weight():
-    """X are finite and the quiet table's."""
     structure = dpgm.Structure(DOMAIN, [("a",), ("a", "b")])
     tables = dpgm.Tables(structure, np.array([6.0, 4.0, 9.0, 9, 9, 1, 1, 1]))
     for variances in (np.zeros(2), np.array([0.0, 4.0])):

@@ -20,7 +20,6 @@ ENGINE = dpgm.make("inference", "junction-tree")
 
 
 def drawn(structure, count, epsilon, seed, total="public"):
-    """A population with Dirichlet(1) potentials, and a release of `count` records of it."""
     model = dirichlet_model(structure, seed)
     return model, simulated_release(model, count, epsilon, seed, total=total)
 
@@ -163,7 +162,6 @@ HARD = {
     ids=["chain", "single", "one label", "tied"],
 )
 def test_auto_survives_hard_releases(case, structure):
-    """Finite potentials and probabilities that sum to 1."""
     values, total = HARD[case]
     _, release = drawn(structure, 50, 1, 15, total="estimated")
     release = attrs.evolve(release, tables=Tables(structure, values(structure.cells)), total=total)
@@ -175,7 +173,6 @@ def test_auto_survives_hard_releases(case, structure):
 
 @pytest.mark.parametrize("tau", [0.0, -1, math.inf, math.nan, True, "plateau"])
 def test_senseless_capacities_are_refused(tau):
-    """By name, and on the object itself."""
     with pytest.raises(OptionError, match="tau"):
         dpgm.make("learner", "cgm-em", tau=tau)
     with pytest.raises(ValueError, match="tau"):

@@ -232,7 +232,6 @@ def refusal(source, spec=None):
 
 
 def test_an_unreachable_scheduler_is_one_line_in_bounded_time(tmp_path):
-    """Nobody listens at the port."""
     path = write(records(), tmp_path / "visits")
     began = time.monotonic()
     words = refusal(DaskSource(path=path, scheduler="tcp://127.0.0.1:9", timeout=1))
@@ -241,7 +240,6 @@ def test_an_unreachable_scheduler_is_one_line_in_bounded_time(tmp_path):
 
 
 def test_a_cluster_without_workers_is_one_line_in_bounded_time(tmp_path):
-    """A scheduler alone."""
     path = write(records(), tmp_path / "visits")
     with LocalCluster(n_workers=0, dashboard_address=":0") as empty:
         assert "no worker" in refusal(DaskSource(path=path, scheduler=empty.scheduler_address, timeout=1))

@@ -12,6 +12,8 @@ from dpgm_core import Domain, OptionError, SecondOrder, Tables
 from dpgm_core import Structure as S
 from dpgm_testing.learning import simulated_release
 
+from .measured import measure
+
 SIZES = {"a": 4, "b": 3, "c": 3, "d": 2}
 DOMAIN = Domain.from_sizes(SIZES)
 CHAIN = S(DOMAIN, [("a", "b"), ("b", "c"), ("c", "d")])
@@ -20,19 +22,16 @@ ENGINE = dpgm.make("inference", "junction-tree")
 
 
 def model(seed, structure=CHAIN, scale=0.8):
-    """Random potentials."""
     theta = np.random.default_rng(seed).normal(scale=scale, size=structure.cells)
     return dpgm.Model(structure, Tables(structure, theta))
 
 
 def released(truth, structure, rho, seed=100, records=3000):
-    """Records of the truth, measured."""
     budget = dpgm.Budget.zcdp(rho)
     return simulated_release(truth, records, budget, seed, "gaussian", structure=structure, total="estimated")
 
 
 def learn(noisy, **options):
-    """eb-map on a release."""
     return dpgm.learn(noisy, dpgm.make("learner", "eb-map", **options))
 
 
@@ -55,13 +54,9 @@ def test_a_base_that_is_true_helps_and_a_wrong_one_hurts_little(curvature):
     for seed in range(100, 103):
         truth = model(seed)
         faint, loud = released(truth, CHAIN, "0.0005", seed), released(truth, CHAIN, "0.5", seed, 50_000)
-        alone, loudly = (
-            dpgm.kl_divergence(truth, learn(one, curvature=curvature).model) for one in (faint, loud)
-        )  # fmt: skip
+        alone, loudly = (dpgm.kl_divergence(truth, learn(one, curvature=curvature).model) for one in (faint, loud))
         right.append(dpgm.kl_divergence(truth, learn(faint, base=truth, curvature=curvature).model) / alone)
-        wrong.append(
-            dpgm.kl_divergence(truth, learn(loud, base=model(seed + 50), curvature=curvature).model) / loudly
-        )  # fmt: skip
+        wrong.append(dpgm.kl_divergence(truth, learn(loud, base=model(seed + 50), curvature=curvature).model) / loudly)
     assert np.exp(np.mean(np.log(np.maximum(right, 1e-6)))) < 0.2
     assert np.exp(np.mean(np.log(wrong))) < 1.05
 
@@ -113,10 +108,7 @@ def test_codes_that_a_session_merged_are_merged_in_the_base():
     session = dpgm.SessionTerms(workload=dpgm.Workload.all(DOMAIN), budget=dpgm.Budget.zcdp(1), merges=merges)
     coarse_domain = DOMAIN.coarsened(merges)
     codes = np.zeros((100, 4), dtype=int)
-    noisy = dpgm.release(
-        codes, S(coarse_domain, [("a", "b")]), dpgm.Budget.zcdp("0.01"), "gaussian", neighbours="add-remove",
-        randomness=dpgm.SeededRandomness(1),
-    )  # fmt: skip
+    noisy = measure(codes, S(coarse_domain, [("a", "b")]), "0.01")
     actual = open_base(fine).like(attrs.evolve(noisy, session=session)).potentials
     coarse = dpgm.Model(actual.structure, actual)
     assert coarse.domain == coarse_domain

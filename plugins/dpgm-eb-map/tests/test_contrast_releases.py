@@ -13,18 +13,18 @@ from dpgm_core import Domain, Structure, Tables
 from dpgm_core.privacy import products, spread
 from dpgm_testing.learning import simulated_release
 
+from .measured import measure
+
 BINARY = Domain.from_sizes(dict.fromkeys("abcde", 2))
 PAIRS = Structure(BINARY, [("a", "b"), ("c", "b"), ("d", "c")])
 TRIPLE = Structure(BINARY, [("a", "b", "c"), ("c", "d", "e")])
 
 
 def truth(structure, seed=0):
-    """Couplings and fields of about one nat."""
     return dpgm.Model(structure, Tables(structure, np.random.default_rng(seed).normal(size=structure.cells) / 2))
 
 
 def release(structure, budget, seed=0, count=3000, total="estimated", **terms):
-    """Contrasts of records of the truth."""
     budget = dpgm.Budget.zcdp(budget)
     return simulated_release(truth(structure), count, budget, seed, "gaussian", total=total, split="contrasts", **terms)
 
@@ -71,16 +71,7 @@ def test_without_noise_to_speak_of_the_fit_is_the_records(curvature):
 def test_noise_alone_is_nothing():
     """Contrasts of a fair coin each, at noise of forty records: the model is uniform but for a hundredth."""
     codes = np.array(list(itertools.product((0, 1), repeat=5)) * 10)
-    noisy = dpgm.release(
-        codes,
-        PAIRS,
-        dpgm.Budget.zcdp("0.003"),
-        "gaussian",
-        terms=dpgm.Terms(neighbours="add-remove", total=320),
-        split="contrasts",
-        randomness=dpgm.SeededRandomness(5),
-    )
-    fit = learn(noisy, PAIRS)
+    fit = learn(measure(codes, PAIRS, "0.003", 5, split="contrasts", total=320), PAIRS)
     np.testing.assert_allclose(fit.model.marginal(("a", "b")), 0.25, atol=0.01)
 
 
@@ -91,15 +82,7 @@ def test_one_loud_contrast_among_noise_is_heard():
     rng = np.random.default_rng(8)
     codes = rng.integers(0, 2, (2000, 5))
     codes[:, 1] = np.where(rng.random(2000) < 0.8, codes[:, 0], 1 - codes[:, 0])
-    noisy = dpgm.release(
-        codes,
-        pairs,
-        dpgm.Budget.zcdp("0.0005"),
-        "gaussian",
-        terms=dpgm.Terms(neighbours="add-remove", total=2000),
-        split="contrasts",
-        randomness=dpgm.SeededRandomness(5),
-    )
+    noisy = measure(codes, pairs, "0.0005", 5, split="contrasts", total=2000)
     table = learn(noisy, pairs).model.marginal(("a", "b"))
     # |correlation| .6 with a noise of .06, and .02 of sampling: within 4 of them unless it was taken for noise
     assert table[0, 0] + table[1, 1] == pytest.approx(0.8, abs=0.13)

@@ -19,35 +19,27 @@ import dpgm_core as dpgm
 from dpgm_core import Domain, OptionError, Structure, Tables
 from dpgm_testing.learning import simulated_release
 
-MIXED = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 3})
-STRUCTURES = {
-    "pairs": Structure(MIXED, [("a", "b"), ("c", "b"), ("e", "c")]),
-    "orders 1 to 3, nested": Structure(MIXED, [("c", "a", "b"), ("b", "a"), ("e", "b"), ("c",)]),
-    "one label": Structure(MIXED, [("d", "a"), ("d",)]),
-    "one table": Structure(MIXED, [("e", "c", "b")]),
-    "tied": Structure(MIXED, [("a", "b"), ("a", "e")], tied=[[("b", "c"), ("e", "c")]]),
-}
+from .measured import MIXED, measure
+from .measured import STRUCTURES as SEVERAL
+
+STRUCTURES = SEVERAL | {"one table": Structure(MIXED, [("e", "c", "b")])}
 
 
 def truth_over(structure, seed, share=1.0):
-    """Normal potentials, in so large a share of the cliques."""
     rng = np.random.default_rng(seed)
     theta = [rng.normal(size=size) * (rng.random() < share) for size in structure.sizes]
     return dpgm.Model(structure, Tables(structure, np.concatenate(theta)))
 
 
 def released(truth, records, budget, seed, mechanism="gaussian", **terms):
-    """A release of records drawn from the truth."""
     return simulated_release(truth, records, budget, seed, mechanism, **{"total": "estimated", **terms})
 
 
 def small(structure, seed=1):
-    """A release of a thousand records, noise of 10 a cell."""
     return released(truth_over(structure, seed), 1000, dpgm.Budget.zcdp("0.02"), seed)
 
 
 def learn(noisy, curvature="diagonal", **options):
-    """eb-map by blocks."""
     return dpgm.learn(noisy, dpgm.make("learner", "eb-map", curvature=curvature, **options))
 
 
@@ -77,7 +69,6 @@ def test_each_block_is_the_covariance_of_its_parameters(monkeypatch, name, large
 
 
 def traced(act):
-    """The largest number of bytes that it holds at a time."""
     tracemalloc.start()
     try:
         act()
@@ -127,8 +118,7 @@ def test_memory_grows_with_the_number_of_labels():
     """One round of a column of 3,000 labels takes 20 MB, where one matrix of contrasts would take 72."""
     structure = Structure(Domain.from_sizes({"a": 3000, "b": 2}), [("a",), ("b",)])
     counts = np.random.default_rng(1).integers(0, 9, (3000, 2)) % np.array([3000, 2])
-    noisy = dpgm.release(counts, structure, dpgm.Budget.zcdp(1), "gaussian", neighbours="add-remove",
-        randomness=dpgm.SeededRandomness(1))  # fmt: skip
+    noisy = measure(counts, structure, 1)
 
     def one_round():
         basis, moments, phi, _, drift = at_random(noisy)
@@ -147,8 +137,7 @@ def test_a_table_too_large_for_joint_distributions_is_learned_by_the_dense_path(
     monkeypatch.setattr(joints, "_LARGEST", 100)
     codes = np.random.default_rng(1).integers(0, 190, (1000, 1))
     structure = Structure(Domain.from_sizes({"a": 190}), [("a",)])
-    noisy = dpgm.release(codes, structure, dpgm.Budget.zcdp(1), "gaussian", neighbours="add-remove",
-        randomness=dpgm.SeededRandomness(1))  # fmt: skip
+    noisy = measure(codes, structure, 1)
     _, moments, phi, _, _ = at_random(noisy)
     assert np.isfinite(moments.covariances(0.1 * phi)).all()
 
@@ -157,8 +146,7 @@ def test_a_fit_takes_no_more_memory_than_its_estimate():
     """Nor less than a fifth, so that a plan means something; both without what the program itself takes."""
     codes = (np.random.default_rng(1).random((6000, 1)) ** 2 * 300).astype(int)
     structure = Structure(Domain.from_sizes({"a": 300}), [("a",)])
-    noisy = dpgm.release(codes, structure, dpgm.Budget.zcdp(1), "gaussian", neighbours="add-remove",
-        randomness=dpgm.SeededRandomness(1))  # fmt: skip
+    noisy = measure(codes, structure, 1)
     learn(small(STRUCTURES["pairs"]), "dense", rounds=1)  # loads what it needs
     peak = traced(lambda: learn(noisy, "dense", rounds=1))
     noisy_statistics = resources(structure, "dense").memory - 128 * 2**20
@@ -320,10 +308,7 @@ def test_a_few_loud_cells_of_a_large_table_are_heard(seed):
     loud = [tuple(cell) for cell in rng.integers(0, 36, size=(3, 2))]
     for number, cell in enumerate(loud):
         codes[190 * number : 190 * (number + 1), :2] = cell
-    noisy = dpgm.release(
-        codes, structure, dpgm.Budget.zcdp("0.001"), "gaussian", neighbours="add-remove",
-        randomness=dpgm.SeededRandomness(seed),
-    )  # fmt: skip
+    noisy = measure(codes, structure, "0.001", seed)
     fitted = noisy.total * learn(noisy).model.marginal(("a", "b"))
     for cell in loud:
         assert fitted[cell] > 110
@@ -350,10 +335,7 @@ def test_auto_is_dense_longer_where_records_vary_more_than_noise(monkeypatch, bu
     domain = Domain.from_sizes({"a": 4, "b": 4, "c": 4})
     structure = Structure(domain, [("a", "b"), ("b", "c")])
     codes = np.random.default_rng(0).integers(0, 4, (5000, 3))
-    noisy = dpgm.release(
-        codes, structure, dpgm.Budget.zcdp(budget), "gaussian", neighbours="add-remove",
-        randomness=dpgm.SeededRandomness(1),
-    )  # fmt: skip
+    noisy = measure(codes, structure, budget)
     monkeypatch.setattr(rounds, "_DENSE_UP_TO", 10)
     monkeypatch.setattr(rounds, "DENSE_AT_MOST", 50)
     assert learn(noisy, "auto").notes[0].startswith(path)
@@ -373,7 +355,5 @@ def test_models_of_older_versions_are_bootstrapped():
     provenance = dict(fit.model.provenance)
     options = {name: value for name, value in provenance["learner"]["options"].items() if name != "curvature"}
     provenance["learner"] = {**provenance["learner"], "options": {**options, "dense_up_to": 6000}}
-    old = dpgm.Model(
-        fit.model.structure, fit.model.potentials, releases=fit.model.releases, provenance=provenance
-    )  # fmt: skip
+    old = dpgm.Model(fit.model.structure, fit.model.potentials, releases=fit.model.releases, provenance=provenance)
     assert len(dpgm.bootstrap(old, 2, randomness=dpgm.SeededRandomness(1)).replicates) == 2

@@ -21,35 +21,29 @@ from dpgm_core.sources import as_source
 from dpgm_testing import LearnerConformance
 from dpgm_testing.learning import chain, dirichlet_model, simulated_release
 
-MIXED = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 3})
-STRUCTURES = {
-    "pairs": Structure(MIXED, [("a", "b"), ("c", "b"), ("e", "c")]),
-    "orders 1 to 3, nested": Structure(MIXED, [("c", "a", "b"), ("b", "a"), ("e", "b"), ("c",)]),
-    "one label": Structure(MIXED, [("d", "a"), ("d",)]),
-    "tied": Structure(MIXED, [("a", "b"), ("a", "e")], tied=[[("b", "c"), ("e", "c")]]),
+from .measured import MIXED, measure
+from .measured import STRUCTURES as SEVERAL
+
+STRUCTURES = SEVERAL | {
     "tied twice": Structure(MIXED, [("a",)], tied=[[("b", "e"), ("e", "b")][:1], [("b",), ("e",)]]),
 }
 
 
 def release(model, count, epsilon, seed, total="public", mechanism="laplace"):
-    """A simulated release under add-remove neighbours."""
     budget = dpgm.Budget.approx(epsilon, 1e-6) if mechanism == "gaussian" else dpgm.Budget.pure(epsilon)
     return simulated_release(model, count, budget, seed, mechanism, total=total)
 
 
 def learn(noisy, inference="junction-tree", **options):
-    """eb-map on a release."""
     return dpgm.learn(noisy, dpgm.make("learner", "eb-map", **options), inference)
 
 
 def with_tables(noisy, values, **changes):
-    """The same release with other noisy counts."""
     return attrs.evolve(noisy, tables=Tables(noisy.structure, np.asarray(values)), **changes)
 
 
 @pytest.fixture(scope="module")
 def small():
-    """4-node chain, k = 3, N = 1000, eps = .5."""
     return release(dirichlet_model(chain(4, 3), 1), 1000, 0.5, 1)
 
 
@@ -230,10 +224,7 @@ def test_a_few_loud_cliques_among_many_silent_ones(seed, budget, curvature):
     second = np.where(rng.random((5000, 4)) < 1 / (1 + math.exp(-0.8)), first, 1 - first)
     domain = Domain.from_sizes({f"x{place}": 2 for place in range(8)})
     structure = Structure(domain, list(itertools.combinations(domain.names, 2)))
-    noisy = dpgm.release(
-        np.stack([first, second], axis=2).reshape(5000, 8), structure, dpgm.Budget.zcdp(budget), "gaussian",
-        neighbours="add-remove", randomness=dpgm.SeededRandomness(seed),
-    )  # fmt: skip
+    noisy = measure(np.stack([first, second], axis=2).reshape(5000, 8), structure, budget, seed)
     fit = learn(noisy, curvature=curvature)
     assert fit.converged
     for place in range(0, 8, 2):
@@ -272,7 +263,6 @@ def test_silent_cliques_are_switched_off(curvature):
 
 
 def interaction(table):
-    """A two-way table without its main effects."""
     return table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
 
 
@@ -280,8 +270,7 @@ def interaction(table):
 @pytest.mark.parametrize("name", STRUCTURES)
 @pytest.mark.parametrize("curvature", ["dense", "diagonal"])
 def test_refits_repeat_the_fit(name, curvature):
-    """From the fit's own release, with its scales, refits and fits lead back to the model; from another release they
-    agree with each other."""
+    """With its scales, refits and fits to the fit's own release give the model; on another release they agree."""
     noisy, another = any_release(STRUCTURES[name]), any_release(STRUCTURES[name], seed=9)
     fit = learn(noisy, curvature=curvature)
     learner = dpgm.make("learner", "eb-map", curvature=curvature, **fit.tuning)
@@ -358,8 +347,7 @@ def test_scales_of_the_user_are_used_and_checked(small):
 
 @pytest.mark.parametrize("contributions", [None, dpgm.Contributions(per="clique")], ids=["rows", "weighted rows"])
 def test_scales_of_the_user_are_those_of_the_released_tables(contributions):
-    """A release learned into a larger structure has the scales of its own cliques, whatever it counts: they fit it
-    again, into that structure too."""
+    """A release learned into a larger structure has the scales of its own cliques, and is fitted with them again."""
     truth = dirichlet_model(chain(4, 3), 1)
     noisy = simulated_release(truth, 500, 1, 1, total="estimated", contributions=contributions)
     wide = Structure(noisy.structure.domain, [("x0", "x1", "x2"), ("x2", "x3")])
@@ -413,7 +401,6 @@ def test_one_clique_and_one_label():
     {"scales": "1, 1"},
 ])  # fmt: skip
 def test_refuses_senseless_options(options):
-    """Each option says what it must be."""
     with pytest.raises(OptionError, match=next(iter(options))):
         dpgm.make("learner", "eb-map", **options)
 

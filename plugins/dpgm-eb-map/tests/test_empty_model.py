@@ -13,6 +13,8 @@ from dpgm_eb_map.joints import covariance_by_pairs
 import dpgm_core as dpgm
 from dpgm_core import Domain, InferenceError, Structure, Tables
 
+from .measured import measure
+
 
 def released(truth, structure, records, budget, seed):
     codes = np.stack(truth.engine.sample(truth.potentials, records, np.random.default_rng(seed)), axis=1)
@@ -84,10 +86,7 @@ def test_one_far_cell_speaks_alone():
     structure = Structure(Domain.from_sizes({"a": 20, "b": 20}), [("a", "b")])
     codes = np.random.default_rng(1).integers(0, 20, (9000, 2))
     codes[:250] = 7
-    noisy = dpgm.release(
-        codes, structure, dpgm.Budget.zcdp("0.0005"), "gaussian", neighbours="add-remove",
-        randomness=dpgm.SeededRandomness(1),
-    )  # fmt: skip
+    noisy = measure(codes, structure, "0.0005")
     left = noisy.tables["a", "b"][7, 7] - noisy.total * dpgm.learn(noisy, "eb-map").model.marginal(("a", "b"))[7, 7]
     assert left < 5.1 * float(noisy.variances[0]) ** 0.5
 
@@ -130,12 +129,8 @@ STRUCTURES = {
 
 
 def drawn(name, inference="junction-tree", **options):
-    """Engine, basis, and potentials at random."""
     structure = STRUCTURES[name]
-    noisy = dpgm.release(
-        np.zeros((100, 6), dtype=int), structure, dpgm.Budget.zcdp("0.1"), "gaussian",
-        terms=dpgm.Terms(neighbours="add-remove"), randomness=dpgm.SeededRandomness(1),
-    )  # fmt: skip
+    noisy = measure(np.zeros((100, 6), dtype=int), structure, "0.1")
     basis = basis_of(noisy)
     theta = Tables(structure, basis.potentials(np.random.default_rng(2).normal(size=basis.size)))
     return dpgm.make("inference", inference, **options).compile(structure), basis, theta

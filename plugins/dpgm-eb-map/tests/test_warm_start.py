@@ -1,6 +1,7 @@
 """The fits that a selector asks for, round by round: the answer of a fit from nothing, in fewer calls."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from dpgm_core import Domain, Fitter, OptionError, Structure, Tables
 from dpgm_core.releases.pooling import pool
 from dpgm_testing.learning import sample_codes
 
+from .measured import measure
+
 SIZES = {"a": 8, "b": 6, "c": 5, "d": 3, "e": 2}
 DOMAIN = Domain.from_sizes(SIZES)
 PAIRS = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("a", "c")]
@@ -19,7 +22,6 @@ ENGINE = dpgm.make("inference", "junction-tree")
 
 
 def truth(seed):
-    """Every pair interacts."""
     rng = np.random.default_rng(seed)
     return dpgm.Model(EVERY, Tables(EVERY, rng.normal(scale=0.7, size=EVERY.cells)))
 
@@ -29,13 +31,7 @@ def rounds(seed, rho="0.0005"):
     codes = sample_codes(truth(seed), 5000, seed)
     measured = []
     for number, cliques in enumerate([[(name,) for name in SIZES], *([pair] for pair in PAIRS)]):
-        measured.append(
-            dpgm.release(
-                codes, Structure(DOMAIN, cliques), dpgm.Budget.zcdp(rho) * (number + 1), "gaussian",
-                neighbours="add-remove",
-                randomness=dpgm.SeededRandomness(100 * seed + number),
-            )
-        )  # fmt: skip
+        measured.append(measure(codes, Structure(DOMAIN, cliques), Fraction(rho) * (number + 1), 100 * seed + number))
         yield pool(measured)
 
 
@@ -75,8 +71,7 @@ def test_the_model_is_over_the_requested_structure():
 
 
 def test_parameters_are_carried_over_other_cliques():
-    """Of the same distribution over wider, larger and fewer cliques each effect that is there has the same parameters,
-    and one that is not has none."""
+    """Over wider, larger and fewer cliques each effect has the same parameters, and others have none."""
     *_, noisy = rounds(100)
     basis = basis_of(noisy)
     model = truth(3)
@@ -121,7 +116,6 @@ def test_after_an_empty_fit_emptiness_is_tested_again():
 
 
 def test_a_loop_has_no_fixed_scales():
-    """Scales are of one structure."""
     learner = dpgm.make("learner", "eb-map", scales=[1.0, 1.0])
     assert isinstance(learner, Fitter)
     with pytest.raises(OptionError, match="scales"):

@@ -18,17 +18,14 @@ amounts = st.fractions(min_value=Fraction(1, 10**6), max_value=10**12).filter(bo
 
 
 def sensitivity(l1):
-    """One with this L1, all in different cells."""
     return Sensitivity(l0=l1, l1=l1, l2_squared=l1, linf=min(l1, 1))
 
 
 def pure(l1=1, epsilon=1, **options):
-    """Noise for a pure budget."""
     return Laplace(**options).noise(sensitivity(l1), Budget.pure(epsilon))
 
 
 def of_scale(scale, l1=1, exact=True):
-    """Noise of a given scale."""
     return LaplaceNoise(scale=Fraction(scale), cost=Budget.pure(l1 / Fraction(scale)), l1=l1, exact=exact)
 
 
@@ -116,7 +113,6 @@ def test_noise_and_counts_fit_64_bits():
 
 
 def test_epsilon_delta_is_refused_and_the_message_says_what_would_do():
-    """Pure noise has no use for delta."""
     with pytest.raises(
         BudgetError, match=r"say budget = \{ epsilon = .* mechanism = 'gaussian' \(in Python Budget\.pure"
     ):
@@ -133,7 +129,6 @@ def test_epsilon_delta_is_refused_and_the_message_says_what_would_do():
     ],
 )
 def test_noise_too_wide_for_64_bit_counts_is_refused(l1, budget):
-    """Scale and L1 beyond 2^31 are refused before anything is drawn."""
     with pytest.raises(BudgetError, match="too wide"):
         Laplace().noise(sensitivity(l1), budget)
 
@@ -151,7 +146,6 @@ def test_unsafe_noise_says_so():
     {"exact": None},
 ])  # fmt: skip
 def test_a_noise_from_a_file_cannot_claim_less_than_it_cost(fields):
-    """The fields must fit each other exactly, or BudgetError."""
     good = {"scale": Fraction(24), "cost": Budget.pure("1/24"), "l1": 1, "exact": True}
     LaplaceNoise(**good)
     with pytest.raises(BudgetError):

@@ -18,7 +18,6 @@ class Part:
 
 @pytest.mark.parametrize("value", [0, 1, -0.1, 1.5, float("nan"), float("inf"), True, "0.5", None])
 def test_a_share_lies_inside(value):
-    """Not at an end either."""
     assert Part(share=0.999).share == 0.999
     with pytest.raises(OptionError, match="share must be a number"):
         Part(share=value)

@@ -10,13 +10,11 @@ from scipy.optimize import minimize
 
 
 def monomials(p, order):
-    """All of 1 to `order` attributes."""
     actual = degrees(1 << p)
     return np.nonzero((actual > 0) & (actual <= order))[0]
 
 
 def population(p, order, seed, scale=0.4):
-    """Coefficients of a random polynomial, (2^p,), and all its means."""
     coefficients = np.zeros(1 << p)
     own = monomials(p, order)
     coefficients[own] = np.random.default_rng(seed).normal(scale=scale, size=len(own))
@@ -77,6 +75,5 @@ def test_more_noise_pulls_nearer_to_uniform():
 
 
 def test_nothing_to_meet_is_uniform():
-    """No monomial at all."""
     actual = maximum_entropy(8, np.zeros(0, int), np.zeros(0), np.zeros(0))
     assert actual.converged and not actual.coefficients.any() and actual.means.tolist() == [1] + [0] * 7

@@ -8,6 +8,7 @@ from dpgm_mrf.frank_wolfe.components import FrankWolfeLearner
 
 import dpgm_core as dpgm
 from dpgm_testing import awkward_structures
+from tests.fixtures import Unread
 
 ALONE = ("a", "b", "c")
 PAIRS = [("a", "b"), ("b", "c"), ("c", "a")]
@@ -26,7 +27,6 @@ def population(potentials, count):
 
 
 def learned(codes, structure, budget=None, *, seed=1, terms=None, **options):
-    """A fit; without a budget, without noise to speak of."""
     stated = terms or dpgm.Terms(neighbours="add-remove", total=len(codes))
     return dpgm.fit(
         codes,
@@ -38,21 +38,12 @@ def learned(codes, structure, budget=None, *, seed=1, terms=None, **options):
     )
 
 
-class Never:
-    """Records that nobody may read."""
-
-    def batches(self, domain, columns):
-        """Not once."""
-        raise AssertionError("the records were read")
-
-
 TERMS = dpgm.Terms(neighbours="add-remove")
 ISING = dpgm.Domain.from_sizes(dict.fromkeys("abc", 2))
 COUPLING, FIELD = {("a", "b"): 0.5, ("b", "c"): 0.3, ("c", "a"): -0.4}, {"a": 0.2, "b": -0.1, "c": 0.3}
 
 
 def ising(count):
-    """Records of a triangle with fields; its width is 1.1."""
     structure = dpgm.Structure(ISING, [("a",), ("b",), ("c",), *PAIRS])
     sign = np.array([1.0, -1.0])
     tables = {(name,): value * sign for name, value in FIELD.items()}
@@ -115,8 +106,7 @@ def test_edges_are_what_is_above_half_of_least():
 
 
 def test_candidates_are_those_of_the_structure():
-    """A pair that the structure leaves out has no parameter, an attribute beside the pairs its own noisy shares, one of
-    a single label none."""
+    """A pair that it leaves out has no parameter; an attribute in no pair has its own noisy shares."""
     domain = dpgm.Domain.from_sizes({"a": 2, "b": 2, "c": 2, "d": 3, "one": 1})
     codes = ising(2_000)
     codes = np.column_stack([codes, np.zeros((len(codes), 2), int)])
@@ -138,8 +128,7 @@ def test_candidates_are_those_of_the_structure():
     ids=str,
 )
 def test_every_budget_is_spent_within_and_seeds_repeat(tmp_path, budget, neighbours):
-    """With N estimated: the model costs the budget, the release's steps within it; the same seed gives the same bits,
-    another one others; a saved release gives the same model without records, from its file too."""
+    """With N estimated; a seed repeats the bits, and a saved release gives the same model without records."""
     codes, structure = ising(3_000), dpgm.Structure(ISING, PAIRS)
     terms = dpgm.Terms(neighbours=neighbours)
     one, two, other = (learned(codes, structure, budget, seed=seed, terms=terms) for seed in (1, 1, 2))
@@ -162,16 +151,9 @@ def test_every_budget_is_spent_within_and_seeds_repeat(tmp_path, budget, neighbo
 
 
 def test_releases_without_directions_are_refused():
-    """Tables alone have nothing to learn from: BudgetError, with what would do."""
-    done = dpgm.fit(
-        ising(500),
-        dpgm.Structure(ISING, PAIRS),
-        dpgm.Budget.pure(1),
-        neighbours="add-remove",
-        randomness=dpgm.SeededRandomness(1),
-    )
+    release = dpgm.release(ising(500), dpgm.Structure(ISING, PAIRS), dpgm.Budget.pure(1), neighbours="add-remove")
     with pytest.raises(dpgm.BudgetError, match="this release holds none; take another learner"):
-        dpgm.learn(done.release, {"name": "mrf-fw", "width": 1.3})
+        dpgm.learn(release, {"name": "mrf-fw", "width": 1.3})
 
 
 @pytest.mark.parametrize(
@@ -187,12 +169,11 @@ def test_releases_without_directions_are_refused():
 def test_structures_are_refused_before_anything_is_read(structure, match):
     """StructureError, and the records were not asked for."""
     with pytest.raises(dpgm.StructureError, match=match):
-        learned(Never(), structure, dpgm.Budget.pure(1), terms=TERMS)
+        learned(Unread(), structure, dpgm.Budget.pure(1), terms=TERMS)
 
 
 def test_pairs_of_awkward_structures_are_learned():
-    """Cycles, doubled and disconnected pairs, one label, an empty clique and the complete graph of 2 and 3 labels: a
-    model comes out, of finite potentials, with few records and none."""
+    """Cycles, doubled and separate pairs, one label, an empty clique and complete graphs give finite potentials."""
     names = ("one label", "chain", "cycle", "complete", "duplicate", "disconnected", "empty clique")
     for name in names:
         structure = awkward_structures()[name]
@@ -206,7 +187,7 @@ def test_too_little_is_refused_before_anything_is_read():
     """BudgetError says how much more would do, and the records were not asked for."""
 
     with pytest.raises(dpgm.BudgetError, match=r"too little for mrf-fw: .* give [\d,]+ times the budget"):
-        learned(Never(), dpgm.Structure(ISING, PAIRS), dpgm.Budget.zcdp("1e-12"), terms=TERMS)
+        learned(Unread(), dpgm.Structure(ISING, PAIRS), dpgm.Budget.zcdp("1e-12"), terms=TERMS)
 
 
 def test_a_model_beyond_its_engine_says_which_would_answer():

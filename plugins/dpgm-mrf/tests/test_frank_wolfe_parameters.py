@@ -66,8 +66,7 @@ def weights_of(regressions, tables, fields, draw):
     ("loss", "sizes"), [("logistic", "222"), ("softmax", "324"), ("softmax", "333"), ("pairs", "324"), ("pairs", "222")]
 )
 def test_weights_of_a_model_give_its_parameters(loss, sizes):
-    """Weights with the model's conditional probabilities give its tables and fields, to rounding, whatever else is in
-    them; left uncentred or untransposed they would not."""
+    """Weights with the model's conditional probabilities give its tables and fields, centred and transposed."""
     domain = Domain.from_sizes(dict(zip("abc", map(int, sizes), strict=True)))
     regressions = Regressions(candidates=Structure(domain, TRIANGLE), loss=loss)
     tables, fields = model(domain, TRIANGLE, 5)

@@ -10,6 +10,7 @@ NAMES = [f"a{number}" for number in range(8)]
 DOMAIN = dpgm.Domain.from_sizes(dict.fromkeys(NAMES, 2))
 MATCHING = {frozenset(pair) for pair in zip(NAMES[::2], NAMES[1::2], strict=True)}
 WORKLOAD = dpgm.Workload.all(DOMAIN, order=2)
+ONE_LABEL = dpgm.Workload.all(dpgm.Domain.from_sizes({"a": 1, "b": 2}))
 
 
 def matching(count, seed):
@@ -21,8 +22,13 @@ def matching(count, seed):
     return np.stack([first, second], axis=2).reshape(count, 8)
 
 
+def selected(codes, selector, budget, total="estimated", **more):
+    terms = dpgm.Terms(neighbours="add-remove", total=total)
+    seeded = {"workload": WORKLOAD, "terms": terms, "randomness": dpgm.SeededRandomness(1), **more}
+    return dpgm.select(codes, selector, budget, **seeded)
+
+
 def edges(structure):
-    """Its pairs."""
     return {frozenset(clique) for clique in structure.cliques if len(clique) == 2}
 
 
@@ -32,14 +38,8 @@ def test_the_edges_of_a_matching_are_selected_and_fitted():
     budget = dpgm.Budget.zcdp("1/10")
     for seed in (1, 2):
         codes = matching(6_000, seed)
-        fits = dpgm.fit(
-            codes,
-            {"name": "mrf-fw", "width": 0.4},
-            budget,
-            workload=WORKLOAD,
-            neighbours="add-remove",
-            randomness=dpgm.SeededRandomness(seed),
-        )
+        seeded = {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(seed)}
+        fits = dpgm.fit(codes, {"name": "mrf-fw", "width": 0.4}, budget, workload=WORKLOAD, **seeded)
         assert edges(fits.model.structure) == MATCHING
         assert fits.model.cost == budget
         for pair in MATCHING:
@@ -51,14 +51,7 @@ def test_the_edges_of_a_matching_are_selected_and_fitted():
 def test_without_edges_the_structure_has_attributes_alone():
     """Without dependence there is no edge above least / 2 = 1, and the rest measures the attributes again."""
     codes = np.random.default_rng(1).integers(0, 2, (2_000, 8))
-    release, selection = dpgm.select(
-        codes,
-        {"name": "mrf-fw", "width": 2, "least": 2},
-        dpgm.Budget.zcdp(1),
-        workload=WORKLOAD,
-        terms=dpgm.Terms(neighbours="add-remove"),
-        randomness=dpgm.SeededRandomness(1),
-    )
+    release, selection = selected(codes, {"name": "mrf-fw", "width": 2, "least": 2}, dpgm.Budget.zcdp(1))
     assert selection.structure.cliques == tuple((name,) for name in NAMES)
     assert set(selection.measure) == {(name,) for name in NAMES}
     assert release.cost == dpgm.Budget.zcdp(1)
@@ -79,15 +72,7 @@ def test_what_the_engine_cannot_hold_is_left_out_weakest_first():
     strong = codes.copy()
     strong[:, 1] = strong[:, 0]
     strong[:, 5] = np.where(np.random.default_rng(2).random(len(codes)) < 0.9, strong[:, 4], strong[:, 5])
-    _, selection = dpgm.select(
-        strong,
-        {"name": "mrf-fw", "width": 1.5},
-        dpgm.Budget.zcdp(10),
-        workload=WORKLOAD,
-        inference=Two(),
-        terms=dpgm.Terms(neighbours="add-remove"),
-        randomness=dpgm.SeededRandomness(1),
-    )
+    _, selection = selected(strong, {"name": "mrf-fw", "width": 1.5}, dpgm.Budget.zcdp(10), inference=Two())
     assert edges(selection.structure) == {frozenset(("a0", "a1")), frozenset(("a4", "a5"))}
     assert any("weakest" in note and "loopy-bp" in note for note in selection.notes)
 
@@ -99,10 +84,7 @@ def test_a_plan_is_what_a_selection_does():
     budget = dpgm.Budget.zcdp("1/10")
     plan = selector.plan(WORKLOAD, budget, terms)
     assert dpgm.Budget.sum(plan.shares.values()) == budget
-    codes = matching(6_000, 1)
-    release, selection = dpgm.select(
-        codes, selector, budget, workload=WORKLOAD, terms=terms, randomness=dpgm.SeededRandomness(1)
-    )
+    release, selection = selected(matching(6_000, 1), selector, budget, total=6_000)
     steps = [row for row in selection.trace if "temperature" in row]
     assert len(steps) == plan.limits["steps"] - 1
     lead = np.log(9 * (2 * 8 - 1)) / steps[0]["temperature"] / 128
@@ -116,12 +98,7 @@ def test_a_plan_is_what_a_selection_does():
     ("workload", "budget", "error", "match"),
     [
         (dpgm.Workload.all(DOMAIN, order=1), dpgm.Budget.zcdp(1), dpgm.StructureError, "chooses between pairs"),
-        (
-            dpgm.Workload.all(dpgm.Domain.from_sizes({"a": 1, "b": 2})),
-            dpgm.Budget.zcdp(1),
-            dpgm.StructureError,
-            "two labels and more",
-        ),
+        (ONE_LABEL, dpgm.Budget.zcdp(1), dpgm.StructureError, "two labels and more"),
         (WORKLOAD, dpgm.Budget.zcdp("1e-12"), dpgm.BudgetError, r"give [\d,]+ times the budget"),
     ],
     ids=["alone", "one label", "little"],

@@ -17,13 +17,11 @@ FAR = 7.0
 
 
 def ising(structure, strength, seed=1):
-    """Couplings of that strength with random signs on every pair."""
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], len(structure.cliques))
     return dpgm.Tables(structure, np.concatenate([strength * sign * np.array([1, -1, -1, 1]) for sign in signs]))
 
 
 def off(beliefs, exact):
-    """The largest error of a marginal, and of log Z, in units of those stated."""
     errors = np.abs(beliefs.marginals.values - exact.marginals.values) / (beliefs.errors.values + 1e-12)
     return errors.max(), abs(beliefs.log_partition - exact.log_partition) / beliefs.log_partition_error
 
@@ -204,7 +202,6 @@ def test_what_does_not_fit_is_refused_with_its_size():
 @pytest.mark.parametrize("name", ["chains", "annealing", "burn_in", "thinning", "draws", "seed", "max_bytes"])
 @pytest.mark.parametrize("value", [-1, True, 1.5, "many", None, float("nan"), float("inf")])
 def test_options_out_of_range_are_refused(name, value):
-    """Each names itself."""
     with pytest.raises(dpgm.OptionError, match=name):
         Gibbs(**{name: value})
 
@@ -217,7 +214,6 @@ def test_few_chains_tell_no_error():
 
 
 def test_potentials_of_another_structure_are_refused():
-    """As are records that are no number."""
     domain = dpgm.Domain.from_sizes({"a": 2, "b": 2})
     engine = Gibbs().compile(dpgm.Structure.chain(domain))
     with pytest.raises(dpgm.StructureError):
@@ -229,7 +225,6 @@ def test_potentials_of_another_structure_are_refused():
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """A model learned with loopy-bp."""
     generator = np.random.default_rng(0)
     codes = generator.integers(0, 2, (2000, 6))
     codes[:, 1] = np.where(generator.random(2000) < 0.8, codes[:, 0], codes[:, 1])
@@ -298,8 +293,7 @@ def test_learners_that_follow_gradients_to_their_end_refuse_it(learner):
 
 
 def test_constraints_are_never_broken_and_islands_are_reported():
-    """Impossible cells are 0 and no record breaks a rule; chains that a map keeps from moving do not count as
-    converged."""
+    """Impossible cells are 0; chains that constraints keep from moving do not count as converged."""
     for name in ("beside", "across"):
         structure = constrained_structures()[name]
         theta = dpgm.Tables(structure, np.random.default_rng(1).normal(size=structure.cells))

@@ -33,7 +33,6 @@ def test_consistent_means_lead_to_the_most_entropy():
 
 
 def test_nothing_measured_is_uniform():
-    """And what it started from stays as it was."""
     start = np.log(np.array([0.1, 0.2, 0.3, 0.4]))
     assert np.exp(multiply_weights(4, [])).tolist() == [0.25] * 4
     assert np.exp(multiply_weights(4, [], start)) == pytest.approx([0.1, 0.2, 0.3, 0.4])

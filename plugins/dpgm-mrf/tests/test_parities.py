@@ -13,7 +13,6 @@ CODES = np.random.default_rng(0).integers(0, 2, (400, 3)) & np.array([1, 1, 0]) 
 
 
 def released(cliques, rho=1, split="even", total=400, model=("a", "b", "c")):
-    """A release of these cliques, out of 400 records."""
     curator = dpgm.LiveCurator(
         CODES_OF,
         dpgm.Structure(DOMAIN, [model]),
@@ -29,7 +28,6 @@ class Codes:
     """The records."""
 
     def batches(self, domain, columns):
-        """All at once."""
         yield [CODES[:, domain.names.index(name)] for name in columns]
 
 

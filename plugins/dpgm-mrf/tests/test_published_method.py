@@ -20,7 +20,6 @@ TRUTH[[0b0111, 0b1100]] = 0.5, -0.4
 
 
 def records(count, seed=1):
-    """Codes of records of the truth."""
     weights = np.exp(transform(TRUTH))
     states = np.random.default_rng(seed).choice(16, count, p=weights / weights.sum())
     return states[:, None] >> np.arange(4) & 1
@@ -31,7 +30,6 @@ ADD = dpgm.Terms(neighbours="add-remove", total=2000)
 
 
 def fitted(budget=None, terms=ADD, structure=TRIPLES, learner=LEARNER, codes=CODES, seed=3, **more):
-    """A fit by the pipeline."""
     budget = dpgm.Budget.zcdp(2) if budget is None else budget
     return dpgm.fit(
         codes, structure, budget, "gaussian", learner, terms=terms, randomness=dpgm.SeededRandomness(seed), **more
@@ -64,7 +62,6 @@ def test_interactions_are_learned_and_a_saved_release_gives_them_again(kind, tmp
 
 
 def test_the_same_seed_gives_the_same_model():
-    """And another one another model."""
     few = {"learner": {**LEARNER, "order": 2}, "codes": CODES[:200], "terms": dpgm.Terms(neighbours="add-remove")}
     one, two, other = (fitted(seed=seed, **few).model.potentials.values.tolist() for seed in (1, 1, 2))
     assert one == two != other

@@ -8,18 +8,17 @@ from dpgm_mrf.stable import MrfStable
 
 import dpgm_core as dpgm
 from dpgm_core.learning import likely_distance
+from tests.fixtures import Unread
 
 BUDGET = dpgm.Budget.approx("1.5", "2e-6")  # half of it for votes: (0.75, 1e-6)
 KNOWN = dpgm.Terms(neighbours="add-remove", total=5400)
 
 
 def domain(p=6):
-    """Binary attributes."""
     return dpgm.Domain.from_sizes({f"x{number}": 2 for number in range(p)})
 
 
 def matching(count, p=6, coupling=0.4, seed=1):
-    """Records of p / 2 pairs with that coupling."""
     draw = np.random.default_rng(seed)
     codes = draw.integers(0, 2, (count, p))
     alike = 1 / (1 + np.exp(-2 * coupling))
@@ -32,7 +31,6 @@ PAIRS = (("x0", "x1"), ("x2", "x3"), ("x4", "x5"))
 
 
 def learned(selector="mrf-stable", budget=BUDGET, codes=None, terms=KNOWN, workload=None, **more):
-    """A fit with seeded noise."""
     return dpgm.fit(
         matching(5400) if codes is None else codes,
         selector,
@@ -61,8 +59,7 @@ def test_a_matching_is_selected_and_learned(tmp_path, neighbours):
 
 def test_workloads_of_order_3_vote_on_their_pairs():
     """And never on a pair that is under `never`."""
-    workload_of_order_3 = dpgm.Workload.all(domain(), order=3, never=[("x4", "x5")])
-    done = learned(workload=workload_of_order_3)
+    done = learned(workload=dpgm.Workload.all(domain(), order=3, never=[("x4", "x5")]))
     assert done.model.structure.cliques == (*PAIRS[:2], ("x4",), ("x5",))
     assert len(done.releases[0].steps[0].candidates) == 14
 
@@ -81,8 +78,7 @@ TRIPLES = [("x0", "x1", "x2"), ("x3", "x4", "x5")]
 
 
 def test_parities_of_three_are_selected_and_learned(tmp_path):
-    """No pair correlates, so order 2 finds an empty graph; order 3 measures two triples, and their parameter is
-    learned. The model's file states the order, and gives the same model."""
+    """Order 2 finds no pair, order 3 two triples and their parameter; the file states the order."""
     codes = parities(9000, [(0, 1, 2), (3, 4, 5)])
     settings = {"codes": codes, "terms": dpgm.Terms(neighbours="add-remove", total=9000)}
     settings["workload"] = dpgm.Workload.all(domain(), order=3)
@@ -163,35 +159,28 @@ def test_a_plan_says_what_to_expect():
         assert any("about 22 records" in note for note in plan.notes)
 
 
+WRONG = {
+    "share": [0, 1, True, None],
+    "blocks": [0, True, 1.5, "many", None],
+    "least": [0, float("inf")],
+    "penalty": [-1, "1"],
+    "order": [True, "3"],
+    "method": ["all"],
+}
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [
         ({"method": "threshold"}, "needs tau"),
         ({"tau": 0.3}, "tau is for method 'threshold'"),
-        ({"method": "threshold", "tau": 1}, "tau must be a number"),
-        ({"method": "threshold", "tau": float("nan")}, "tau must be a number"),
-        ({"method": "all"}, "method must be"),
-        ({"share": 0}, "share must be a number"),
-        ({"share": 1}, "share must be"),
-        ({"share": True}, "share must be"),
-        ({"share": None}, "share must be"),
-        ({"blocks": 0}, "blocks must be"),
-        ({"blocks": True}, "blocks must be"),
-        ({"blocks": 1.5}, "blocks must be"),
-        ({"blocks": "many"}, "blocks must be"),
-        ({"blocks": None}, "blocks must be"),
-        ({"least": 0}, "least must be"),
-        ({"least": float("inf")}, "least must be"),
-        ({"penalty": -1}, "penalty must be"),
-        ({"order": 1}, "order must be a whole number of at least 2"),
-        ({"order": True}, "order must be"),
-        ({"order": "3"}, "order must be"),
+        *(({"method": "threshold", "tau": wrong}, "tau must be a number") for wrong in (1, float("nan"))),
         ({"method": "threshold", "tau": 0.3, "order": 3}, "leave order out"),
-        ({"penalty": "1"}, "penalty must be"),
+        ({"order": 1}, "order must be a whole number of at least 2"),
+        *(({name: value}, f"{name} must be") for name, values in WRONG.items() for value in values),
     ],
 )
 def test_options_that_are_refused(options, why):
-    """By the class, and by its name with a table of options."""
     with pytest.raises(dpgm.OptionError, match=why):
         MrfStable(**options)
     with pytest.raises(dpgm.OptionError):
@@ -245,26 +234,18 @@ ASKED = {
 
 @pytest.mark.parametrize("case", ASKED)
 def test_what_is_refused_before_the_charge(tmp_path, case):
-    """No record is read."""
     options, budget, more, error, why = ASKED[case]
     arguments = {"terms": dpgm.Terms(neighbours="add-remove"), "workload": dpgm.Workload.all(domain(), order=2)} | more
     book = dpgm.Ledger.create(tmp_path / "x", name="x", budget=budget, neighbours=arguments["terms"].neighbours.value)
-
-    class Trap:
-        def batches(self, domain, columns):
-            raise AssertionError("the records were touched")
-
     selector = {"name": "mrf-stable", **options}
     with pytest.raises(error, match=why):
-        dpgm.select(Trap(), selector, budget, arguments["workload"], terms=arguments["terms"], ledger=book)
+        dpgm.select(Unread(), selector, budget, arguments["workload"], terms=arguments["terms"], ledger=book)
     with pytest.raises(error, match=why):
         dpgm.plan_selection(selector, budget, arguments["workload"], terms=arguments["terms"])
     assert not book.history()
 
 
 def test_a_session_without_votes_is_refused():
-    """As one that another program opened."""
-
     class Bare:
         votes = None
 
@@ -274,15 +255,9 @@ def test_a_session_without_votes_is_refused():
 
 def test_it_votes_once_with_all_that_it_has():
     """One trace row, and nothing of how many voted."""
-    _, selection = dpgm.select(
-        matching(900),
-        MrfStable(blocks=5),
-        BUDGET,
-        dpgm.Workload.all(domain(), order=2),
-        learner="naive-mle",
-        terms=KNOWN,
-        randomness=dpgm.SeededRandomness(1),
-    )
+    seeded = {"terms": KNOWN, "randomness": dpgm.SeededRandomness(1)}
+    workload = dpgm.Workload.all(domain(), order=2)
+    _, selection = dpgm.select(matching(900), MrfStable(blocks=5), BUDGET, workload, learner="naive-mle", **seeded)
     assert selection.trace == [{"round": 1, "stable": False, "edges": 0, "epsilon": 0.75}]
 
 

@@ -16,12 +16,10 @@ ADD = dpgm.Terms(neighbours="add-remove", total=20_000)
 
 
 def domain(p):
-    """p attributes of two labels."""
     return dpgm.Domain.from_sizes({f"x{place}": 2 for place in range(p)})
 
 
 def records(coefficients, count, seed=1):
-    """Codes of records of the model with this polynomial."""
     weights = np.exp(transform(coefficients))
     states = np.random.default_rng(seed).choice(len(weights), count, p=weights / weights.sum())
     return states[:, None] >> np.arange(len(weights).bit_length() - 1) & 1
@@ -50,7 +48,6 @@ TRIPLES = dpgm.Structure.complete(domain(5), 3)
 
 
 def fitted(codes=CODES, structure=TRIPLES, budget=None, learner="mrf-walsh", mechanism="gaussian", terms=ADD, seed=3):
-    """A fit by the pipeline."""
     budget = dpgm.Budget.zcdp("0.1") if budget is None else budget
     return dpgm.fit(codes, structure, budget, mechanism, learner, terms=terms, randomness=dpgm.SeededRandomness(seed))
 
@@ -104,7 +101,6 @@ def test_the_fit_is_the_optimum():
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
 def test_no_product_is_larger_than_the_order(order):
-    """Neither measured nor in the model, though the clique has four attributes."""
     structure = dpgm.Structure(domain(4), [("x0", "x1", "x2", "x3")])
     fit = fitted(CODES[:, :4], structure, learner=MrfWalsh(order=order))
     assert max(map(len, fit.release.structure.cliques)) == order
@@ -246,13 +242,11 @@ def test_what_it_cannot_learn_is_refused_before_the_charge(case):
 @pytest.mark.parametrize("name", ["order", "least", "width"])
 @pytest.mark.parametrize("value", [0, -1, True, float("nan"), float("inf"), "3", 0.0])
 def test_numbers_that_are_none_are_refused(name, value):
-    """By name, when the learner is made."""
     with pytest.raises(dpgm.OptionError, match=name):
         MrfWalsh(**{name: value})
 
 
 def test_other_nonsense_is_refused():
-    """Fractions of an order, no order, and a method that there is not."""
     for options in ({"order": 2.5}, {"order": None}, {"method": "fem"}, {"method": None}):
         with pytest.raises(dpgm.OptionError, match=next(iter(options))):
             MrfWalsh(**options)

@@ -34,14 +34,12 @@ def released(structure=CHAIN, epsilon="1000000", codes=CODES, **terms):
 
 
 def compare_with_uniform(truth, count, epsilon, seed, **options):
-    """KL of the truth to a fit, over that to the uniform model."""
     release = simulated_release(truth, count, epsilon, seed, total="estimated")
     fit = dpgm.learn(release, NaiveMLE(**options), randomness=SeededRandomness(seed))
     return truth.kl(fit.model) / truth.kl(dpgm.Model(truth.structure, Tables.zeros(truth.structure)))
 
 
 def with_values(release, values, total=None):
-    """The same release, had the noise made it this."""
     tables = Tables(release.structure, np.asarray(values))
     return attrs.evolve(release, tables=tables, total=release.total if total is None else total)
 
@@ -151,7 +149,6 @@ def test_hard_releases_give_a_model_never_nan(case, options, inference):
     ],
 )  # fmt: skip
 def test_senseless_options_are_refused(wrong):
-    """By name through make, and on the object itself, before anything is charged."""
     with pytest.raises(OptionError):
         dpgm.make("learner", "naive-mle", **wrong)
     if wrong != {"project": 1}:
@@ -213,7 +210,6 @@ def test_it_lands_on_the_simplex_and_nowhere_nearer(point, total):
 
 @given(points)
 def test_projecting_twice_changes_nothing(point):
-    """What is on the simplex stays there."""
     once = project_to_simplex(point)
     assert np.allclose(project_to_simplex(once), once, atol=1e-12)
 

@@ -19,7 +19,6 @@ from dpgm_testing.learning import chain, dirichlet_model, simulated_release
 
 
 def drawn(structure, count, epsilon, seed, total="public"):
-    """A population with Dirichlet(1) potentials, and a release of `count` records of it."""
     model = dirichlet_model(structure, seed)
     return model, simulated_release(model, count, epsilon, seed, total=total)
 
@@ -153,5 +152,4 @@ def test_auto_survives_extremes(structure, count, total):
 
 
 def with_tables(release, values, total):
-    """The same release with these tables and this N."""
     return attrs.evolve(release, tables=Tables(release.structure, values), total=total)

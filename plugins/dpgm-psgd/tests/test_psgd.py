@@ -10,6 +10,7 @@ from dpgm_psgd.learner import Psgd
 import dpgm_core as dpgm
 from dpgm_testing import LearnerConformance
 from dpgm_testing.learning import sample_codes
+from tests.fixtures import Unread
 
 DOMAIN = dpgm.Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
 CHAIN = dpgm.Structure.chain(DOMAIN)
@@ -18,14 +19,12 @@ TIED = dpgm.Structure(dpgm.Domain.from_sizes(dict.fromkeys("abc", 2)), [], tied=
 
 
 def records(structure=CHAIN, number=2000, seed=1):
-    """Codes of records from a random model."""
     theta = np.random.default_rng(seed).normal(size=structure.cells)
     model = dpgm.Model(structure, dpgm.Tables(structure, theta))
     return sample_codes(model, number, seed)
 
 
 def mle(codes, structure):
-    """The non-private maximum-likelihood estimate, through the same learner that the paper compares with."""
     budget = dpgm.Budget.pure(10**9)
     learner = {"name": "naive-mle", "l2": 0.0, "tolerance": 1e-8}
     return dpgm.fit(
@@ -34,7 +33,6 @@ def mle(codes, structure):
 
 
 def climbed(codes, structure, budget, *, total=None, inference="junction-tree", **options):
-    """A PSGD fit with seeded randomness; total: the number of records when None."""
     terms = dpgm.Terms(neighbours="add-remove", total=float(len(codes)) if total is None else total)
     learner, seeded = {"name": "psgd", **options}, dpgm.SeededRandomness(7)
     return dpgm.fit(codes, structure, budget, "gaussian", learner, inference, terms=terms, randomness=seeded)
@@ -130,13 +128,6 @@ def test_the_model_is_saved_with_what_it_cost(tmp_path):
     assert "clipped scores" in back.guarantee()
 
 
-class Trap:
-    """A source that must never be read."""
-
-    def batches(self, domain, columns):
-        raise AssertionError("the records were touched")
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(("mode", "budget"), [("tables", dpgm.Budget.approx(1, 1e-6)), ("clip", dpgm.Budget.zcdp(1))])
 def test_subsamples_under_replace_one(mode, budget):
@@ -163,7 +154,7 @@ def test_refusals_touch_no_record(budget, terms, options):
     """What the accountant or the mechanism cannot do is refused before the first record."""
     terms = dpgm.Terms(**{"neighbours": "add-remove", "total": 500.0} | terms)
     with pytest.raises(dpgm.BudgetError):
-        dpgm.fit(Trap(), CHAIN, budget, "gaussian", {"name": "psgd", **options}, terms=terms)
+        dpgm.fit(Unread(), CHAIN, budget, "gaussian", {"name": "psgd", **options}, terms=terms)
 
 
 SENSELESS = {
@@ -181,7 +172,6 @@ SENSELESS = {
 
 @pytest.mark.parametrize(("option", "value"), [(one, value) for one, values in SENSELESS.items() for value in values])
 def test_options_that_make_no_sense(option, value):
-    """NaN, infinities, bools, texts and values out of range are refused when the learner is made."""
     with pytest.raises(dpgm.OptionError):
         dpgm.make("learner", "psgd", **{option: value})
 
@@ -204,7 +194,7 @@ def test_the_oracle_search_is_exported():
     common = {"terms": terms, "truth": truth, "randomness": dpgm.SeededRandomness(1)}
     budget = dpgm.Budget.approx(1, 1e-6)
     with pytest.raises(dpgm.NonPrivateError):
-        dpgm_psgd.oracle_grid_search(Trap(), CHAIN, budget, **common)
+        dpgm_psgd.oracle_grid_search(Unread(), CHAIN, budget, **common)
     trials = dpgm_psgd.oracle_grid_search(
         records(), CHAIN, budget, grid={"learning_rate": [1e-3, 1.0], "epochs": [2]},
         base=Psgd(sampling_rate=0.5), allow_non_private=True, **common,
@@ -220,14 +210,14 @@ def test_the_oracle_search_scores_against_records_or_a_truth():
     common = {"terms": dpgm.Terms(neighbours="add-remove", total=2000.0), "allow_non_private": True}
     budget = dpgm.Budget.approx(1, 1e-6)
     with pytest.raises(dpgm.OptionError, match="exactly one"):
-        dpgm_psgd.oracle_grid_search(Trap(), CHAIN, budget, **common)
+        dpgm_psgd.oracle_grid_search(Unread(), CHAIN, budget, **common)
     trials = dpgm_psgd.oracle_grid_search(
         records(), CHAIN, budget, records=records(), grid={"learning_rate": [1.0, 1e200]},
         base=Psgd(epochs=1, sampling_rate=0.5), **common,
     )  # fmt: skip
     assert [math.isfinite(trial.score) for trial in trials] == [True, False]
     with pytest.raises(dpgm.OptionError, match="no such"):
-        dpgm_psgd.oracle_grid_search(Trap(), CHAIN, budget, records=records(), grid={"rate": [1]}, **common)
+        dpgm_psgd.oracle_grid_search(Unread(), CHAIN, budget, records=records(), grid={"rate": [1]}, **common)
 
 
 def test_an_engine_that_did_not_converge_is_admitted():

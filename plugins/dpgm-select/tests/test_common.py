@@ -31,7 +31,6 @@ def test_candidates_that_take_too_long_alone_are_counted_before_the_charge():
 @pytest.mark.parametrize("name", ["max_model_cells", "max_clique_cells"])
 @pytest.mark.parametrize("selector", ["auto", "grow", "aim", "mst", "oneshot", "privbayes"])
 def test_limits_of_cells_are_refused_with_the_name_of_todays(selector, name):
-    """Time and memory took their place."""
     with pytest.raises(OptionError, match=f"has option 'max_fit_(seconds|bytes)' in place of '{name}'"):
         dpgm.make("selector", {"name": selector, name: 1000})
 

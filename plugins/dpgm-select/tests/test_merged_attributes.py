@@ -28,7 +28,6 @@ SERVED = [
 def select(
     selector: object, budget: dpgm.Budget, codes: np.ndarray, seed: int, workload: dpgm.Workload
 ) -> dpgm.NoisyTables:
-    """A seeded selection."""
     release, _ = dpgm.select(
         codes, selector, budget, workload, "eb-map", terms=TERMS, randomness=dpgm.SeededRandomness(seed)
     )
@@ -44,11 +43,9 @@ def of_several(release: dpgm.NoisyTables) -> set[tuple[str, ...]]:
 
 
 def check(release: dpgm.NoisyTables) -> None:
-    """No table holds a merged attribute, and the budget is spent."""
     sizes = release.structure.domain.sizes
     assert [clique for clique in of_several(release) if min(sizes[name] for name in clique) == 1] == []
     spent = dpgm.Budget.sum(step.cost for step in release.steps)
-    assert release.session is not None
     assert release.session.budget * Fraction(999_999, 1_000_000) <= spent <= release.session.budget
 
 
@@ -67,8 +64,7 @@ def test_three_hundred_rows_of_nine_columns_at_a_tenth(selector: object, kind: s
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(("selector", "kind"), SERVED)
 def test_where_some_columns_keep_their_codes_those_are_chosen_from(selector: object, kind: str) -> None:
-    """Four of nine columns have one code: tables of the other five alone, of up to three attributes, and some of
-    several, as much as there is to find."""
+    """Four of nine columns have one code: tables of up to three of the other five are measured."""
     domain = dpgm.Domain.from_sizes({f"x{place}": 1 if place % 2 else 3 for place in range(9)})
     codes = np.zeros((20_000, 9), np.int64)
     codes[:, ::2] = np.random.default_rng(0).integers(0, 3, (20_000, 1))

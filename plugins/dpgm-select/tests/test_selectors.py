@@ -1,5 +1,6 @@
 """The selectors through the door: what they choose, spend and refuse."""
 
+import functools
 import math
 from fractions import Fraction
 from pathlib import Path
@@ -43,7 +44,6 @@ def parity(count: int = 4000) -> np.ndarray:
 
 
 def run(selector: object, budget: dpgm.Budget, codes: np.ndarray | None = None, **options: object) -> dpgm.Fit:
-    """A seeded fit, by a quick learner."""
     return dpgm.fit(
         planted() if codes is None else codes,
         selector,
@@ -56,12 +56,10 @@ def run(selector: object, budget: dpgm.Budget, codes: np.ndarray | None = None, 
 
 
 def spent(done: dpgm.Fit) -> dpgm.Budget:
-    """What the session's steps came to."""
     return dpgm.Budget.sum(step.cost for step in done.release.steps)
 
 
 def pairs_of(done: dpgm.Fit) -> set[tuple[str, ...]]:
-    """The pairs that were measured."""
     return {clique for clique in done.release.structure.cliques if len(clique) == 2}
 
 
@@ -114,22 +112,23 @@ def test_a_model_stays_within_its_limits_and_says_what_was_left_out(selector: ty
     assert any("left out" in note or "small enough" in note or "grown beyond" in note for note in done.notes)
 
 
+@functools.cache
+def asking_no_pairs() -> list[tuple[dpgm.Workload, str]]:
+    """Of one attribute; of two large ones; of 124,750 pairs, too many to ask any. With what is said of each."""
+    one, large, wide = {"a": 3}, {"a": 300, "b": 300}, {f"x{number}": 2 for number in range(500)}
+    cases = [(one, "domain has one attribute"), (large, "raise max_cells"), (wide, "name targets = ")]
+    return [(dpgm.Workload.default(dpgm.Domain.from_sizes(sizes)), words) for sizes, words in cases]
+
+
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("selector", [Mst(), Grow(), Oneshot(), Aim(), Auto(), PrivBayes()])
 def test_a_workload_without_a_pair_is_refused_before_the_charge(selector: object) -> None:
-    """By name, and with what would do."""
     alone = dpgm.Workload.of(DOMAIN, [("a",), ("b",)])
     with pytest.raises(dpgm.StructureError, match="pairs of attributes"):
         run(selector, dpgm.Budget.zcdp(1), workload=alone)
-    one = dpgm.Domain.from_sizes({"a": 3})
-    large = dpgm.Domain.from_sizes({"a": 300, "b": 300})
-    wide = dpgm.Domain.from_sizes(
-        {f"x{number}": 2 for number in range(500)}
-    )  # 124,750 pairs are too many, so none are asked
-    cases = [(one, "domain has one attribute"), (large, "raise max_cells"), (wide, "name targets = ")]
-    for domain, words in cases:
+    for workload, words in asking_no_pairs():
         with pytest.raises(dpgm.StructureError, match=words):
-            selector.plan(dpgm.Workload.default(domain), dpgm.Budget.zcdp(1), TERMS)  # type: ignore[attr-defined]
+            selector.plan(workload, dpgm.Budget.zcdp(1), TERMS)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("selector", [Mst, Grow, Oneshot, Aim, Auto, PrivBayes])
@@ -150,7 +149,6 @@ def test_limits_that_no_pair_can_meet_are_refused_before_the_charge(selector: ty
 
 @pytest.mark.parametrize("selector", [Grow(), Oneshot()])
 def test_pure_budgets_are_refused_with_who_serves_them(selector: object) -> None:
-    """Noisy scores are Gaussian."""
     with pytest.raises(dpgm.BudgetError, match="'mst' or 'aim'"):
         run(selector, dpgm.Budget.pure(1))
 
@@ -173,7 +171,6 @@ def test_a_plan_refuses_what_choosing_would(neighbours: str, moved: int) -> None
 
 
 def test_auto_says_what_it_chose_and_why() -> None:
-    """By kind of budget, and for pure ones by size."""
     workload = dpgm.Workload.all(DOMAIN)
     assert isinstance(Auto().decide(workload, dpgm.Budget.zcdp(1))[0], Grow)
     assert isinstance(Auto().decide(workload, dpgm.Budget.pure(1))[0], (Aim, Mst))
@@ -196,7 +193,6 @@ def test_merging_can_be_turned_off() -> None:
 
 
 def test_the_registry_has_them_by_name() -> None:
-    """Through the plugin's hook."""
     assert isinstance(dpgm.make("selector", "auto"), Auto)
 
 
@@ -205,8 +201,7 @@ def test_the_registry_has_them_by_name() -> None:
     [("mst", 5), ("aim", 0), ("grow", 5), ("auto", 5), ("privbayes", 5), ("oneshot", 0), ("all-pairs", 0)],
 )
 def test_selections_of_an_epsilon_and_delta_have_an_exact_account(tmp_path: Path, selector: str, planned: int) -> None:
-    """Each states its choices, so noise has the exact curve; only `aim` makes any beyond the plan, all that is for
-    noise is spent, and the file can be read."""
+    """Choices are stated, so noise has the exact curve; only `aim` chooses beyond its plan, and the budget is spent."""
     whole = dpgm.Budget.approx(2, "1e-6")
     done = run(selector, whole, workload=dpgm.Workload.all(DOMAIN, order=2), save_release=tmp_path / "x.dpgm")
     session = done.release.session

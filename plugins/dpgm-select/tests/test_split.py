@@ -51,5 +51,4 @@ def test_what_costs_more_than_it_tells_is_left_out() -> None:
 
 
 def test_a_negative_error_is_never_worth_a_table() -> None:
-    """Noisy scores may be below 0."""
     assert not best_subset([("a",)], {("a",): -5.0}, {("a",): 1.0}, 1e9).taken

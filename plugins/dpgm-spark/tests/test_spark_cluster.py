@@ -61,7 +61,6 @@ def kill(process):
 
 
 def until(condition, seconds):
-    """Wait, but not for ever."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "nothing happened"

@@ -44,8 +44,7 @@ def test_a_seeded_release_is_that_of_the_embedded_path(spark, folder):
 
 
 def test_dpgm_fit_takes_the_source_by_its_name(spark, folder, tmp_path, capsys):
-    """The example's own spec with another `data`, in the session of this process; a file that is not there costs
-    nothing."""
+    """The example's spec with another `data`; a file that is not there costs nothing."""
 
     def run(path):
         settings = (f'data={{source="spark",path="{path}"}}', f"output.folder={tmp_path}", f"ledger.path={tmp_path}/l")

@@ -107,7 +107,6 @@ class Ended:
 
 
 def test_a_frame_of_a_session_that_was_stopped(monkeypatch):
-    """No other session is started for it."""
     monkeypatch.setattr("dpgm_spark.source._is_frame", lambda data: True)
     reading = Reading(domain=Domain.from_sizes({"a": 2}), columns=("a",))
     with pytest.raises(SourceRefused, match="session of the data frame has been stopped; make the frame in"):
@@ -250,7 +249,6 @@ def test_attempt_lets_our_own_words_through_alone():
     ],
 )
 def test_options_are_refused_before_anything_is_opened(options, words):
-    """By the class itself and by `make` alike."""
     with pytest.raises(OptionError, match=words):
         SparkSource(**options)
     with pytest.raises(OptionError, match=words):

@@ -38,7 +38,6 @@ class Cells:
 
 @pytest.fixture(autouse=True, scope="module")
 def by_value(java):
-    """Executors cannot import this file."""
     import sys
 
     from pyspark import cloudpickle
@@ -57,13 +56,11 @@ def table(rows=2000, seed=0):
 
 
 def embedded(rows, reading, reduction):
-    """The sum where all rows are in one partition, here."""
     batches = rows.select(list(dict.fromkeys(reading.names))).to_batches()
     return received([Shipped(reading=reading).summed(reduction, batches)], reduction).tolist()
 
 
 def frame_of(spark, rows, partitions=None):
-    """The table of texts as a frame of Spark."""
     from pyspark.sql.types import StringType, StructField, StructType
 
     schema = StructType([StructField(name, StringType()) for name in rows.column_names])
@@ -72,7 +69,6 @@ def frame_of(spark, rows, partitions=None):
 
 
 def reading(person=None, several=False, domain=DOMAIN, columns=None):
-    """Two rows a person count."""
     return Reading(domain=domain, columns=columns or domain.names, person=person, rows_per_person=2, several=several)
 
 
@@ -155,24 +151,21 @@ def test_names_are_taken_letter_by_letter(spark):
 def test_values_of_every_type_have_the_codes_that_files_give_them(spark):
     """Numbers, decimals, booleans, dates, instants and bytes; the session's zone is not UTC."""
     stamp = datetime(2024, 3, 1, 23, 30, 0, 250000)
-    values = {
-        "long": [1, 2, None],
-        "double": [1.0, 2.5, float("nan")],
-        "decimal": [Decimal("1.50"), Decimal("2.00"), None],
-        "bool": [True, False, None],
-        "day": [date(2024, 3, 1), date(1969, 12, 31), None],
-        "instant": [stamp.replace(tzinfo=UTC), datetime(2024, 3, 2, tzinfo=UTC), None],
-        "bytes": [b"x", b"", None],
+    cases = {
+        "long": (pa.int64(), [1, 2, None], ["1", "2"]),
+        "double": (pa.float64(), [1.0, 2.5, float("nan")], ["1", "2.5"]),
+        "decimal": (pa.decimal128(38, 18), [Decimal("1.50"), Decimal("2.00"), None], ["1.5", "2"]),
+        "bool": (pa.bool_(), [True, False, None], ["true", "false"]),
+        "day": (pa.date32(), [date(2024, 3, 1), date(1969, 12, 31), None], ["2024-03-01", "1969-12-31"]),
+        "instant": (
+            pa.timestamp("us", "UTC"),
+            [stamp.replace(tzinfo=UTC), datetime(2024, 3, 2, tzinfo=UTC), None],
+            ["2024-03-01T23:30:00.25Z", "2024-03-02T00:00:00Z"],
+        ),
+        "bytes": (pa.binary(), [b"x", b"", None], ["x", "y"]),
     }
-    labels = {
-        "long": ["1", "2"],
-        "double": ["1", "2.5"],
-        "decimal": ["1.5", "2"],
-        "bool": ["true", "false"],
-        "day": ["2024-03-01", "1969-12-31"],
-        "instant": ["2024-03-01T23:30:00.25Z", "2024-03-02T00:00:00Z"],
-        "bytes": ["x", "y"],
-    }
+    values = {name: own for name, (_, own, _) in cases.items()}
+    labels = {name: own for name, (_, _, own) in cases.items()}
     domain = Domain([Attribute.of_labels(name, own, unknown="?", null="-") for name, own in labels.items()])
 
     class Places:
@@ -185,16 +178,7 @@ def test_values_of_every_type_have_the_codes_that_files_give_them(spark):
         def check(self, sums):
             pass
 
-    kinds = {
-        "long": pa.int64(),
-        "double": pa.float64(),
-        "decimal": pa.decimal128(38, 18),
-        "bool": pa.bool_(),
-        "day": pa.date32(),
-        "instant": pa.timestamp("us", "UTC"),
-        "bytes": pa.binary(),
-    }
-    rows = pa.table({name: pa.array(own, kinds[name], from_pandas=False) for name, own in values.items()})
+    rows = pa.table({name: pa.array(own, cases[name][0], from_pandas=False) for name, own in values.items()})
     own = reading(domain=domain)
     want = embedded(rows, own, Places())
     assert want[:18] == [0, 1, 3] * 6

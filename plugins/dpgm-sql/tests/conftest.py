@@ -41,7 +41,6 @@ def ctrl_c():
 
 @pytest.fixture
 def duckdb_file(tmp_path):
-    """An empty DuckDB file."""
     duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
 
     def run(script):
@@ -59,8 +58,6 @@ def duckdb_file(tmp_path):
 
 @pytest.fixture
 def sqlite_file(tmp_path):
-    """An empty SQLite file."""
-
     def run(script):
         connection = sqlite3.connect(tmp_path / "records.sqlite")
         connection.executescript(script)

@@ -29,7 +29,6 @@ SLOW = [
 @pytest.mark.parametrize("way", ["stream", "auto", "push"])
 @pytest.mark.parametrize(("engine", "select"), SLOW)
 def test_a_query_that_takes_too_long_is_ended(request, engine, select, way):
-    """After `timeout` seconds, also before its first row."""
     database = request.getfixturevalue(engine)
     database.run(f"CREATE VIEW visits AS {select}")
     source = SqlSource(database=database.address, table="visits", timeout=0.5, count=way)

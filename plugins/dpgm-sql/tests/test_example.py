@@ -14,7 +14,6 @@ from dpgm_sql.source import SqlSource
 import dpgm_core as dpgm
 from dpgm.cli import main
 from dpgm.spec import load_spec
-from dpgm_core import Budget, SeededRandomness, Terms
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "health"
 PLANTED = "pl4nted"
@@ -22,23 +21,13 @@ PLANTED = "pl4nted"
 
 @pytest.fixture(scope="module")
 def records():
-    """The example's rows, with types."""
     return arrow_csv.read_csv(EXAMPLE / "health.csv")
 
 
 def release(data):
-    """One release of the example's structure, with noise from a seed."""
     run = load_spec(EXAMPLE / "health.toml")
-    source = dpgm.sources.as_source(data)
-    curator = dpgm.LiveCurator(
-        source,
-        run.structure,
-        dpgm.make("mechanism", "laplace"),
-        terms=Terms(neighbours="add-remove", total="estimated"),
-        budget=Budget.pure(1),
-        randomness=SeededRandomness(7),
-    )
-    return curator.release()
+    seeded = {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(7)}
+    return dpgm.release(data, run.structure, dpgm.Budget.pure(1), **seeded)
 
 
 @pytest.mark.parametrize("way", ["stream", "auto"])
@@ -60,7 +49,6 @@ def dpgm_command(*words, **variables):
 
 
 def everything(folder):
-    """All bytes of all files below a folder."""
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 

@@ -4,12 +4,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from attrs import frozen
+from dpgm_sql.dialect import quoted
 from dpgm_sql.source import SqlSource
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from dpgm_core import Attribute, Domain
+from dpgm_core import Attribute, Domain, Structure
+from dpgm_core.counting.table_counts import Counts
 from dpgm_core.sources import Reading
 
 HOSTILE = [
@@ -25,34 +26,9 @@ TEXTS = st.sampled_from(HOSTILE) | st.text(
 NAMES = TEXTS.filter(lambda name: len(name.encode()) < 60)
 
 
-@frozen
-class Table:
-    """A reduction over the table of all columns."""
-
-    domain: Domain
-
-    @property
-    def columns(self):
-        return self.domain.names
-
-    @property
-    def groupings(self):
-        return (self.domain.names,)
-
-    @property
-    def cells(self):
-        return self.domain.cells + 1
-
-    def partial(self, codes, lengths):
-        cells = np.ravel_multi_index([np.asarray(part, np.int64) for part in codes], self.domain.shape(self.columns))
-        return np.append(np.bincount(cells, minlength=self.domain.cells), len(cells))
-
-    def check(self, sums):
-        pass
-
-
-def quoted(name):
-    return '"' + name.replace('"', '""') + '"'
+def counts_of(domain):
+    """The table of all columns, then the number of rows."""
+    return Counts.of(Structure(domain, [domain.names]))
 
 
 def spelled(engine, text):
@@ -90,14 +66,13 @@ def test_hostile_names_and_labels_are_only_texts(names, labels, others, database
         for row in rows
     )
     database.run(f"INSERT INTO t VALUES {values}")
-    reduction = Table(domain)
-    expected = reduction.partial(
-        [[domain[name].code(row[place]) for row in rows] for place, name in enumerate(names)], None
-    )
+    codes = [[domain[name].code(row[place]) for row in rows] for place, name in enumerate(names)]
+    cells = np.ravel_multi_index(codes, domain.shape(names))
+    expected = np.append(np.bincount(cells, minlength=domain.cells), len(rows))
     for way in ("push", "stream"):
         source = SqlSource(database=database.address, table="t", count=way)
         with source.pinned(Reading(domain=domain, columns=domain.names)) as pinned:
-            np.testing.assert_array_equal(pinned.reduce(reduction), expected)
+            np.testing.assert_array_equal(pinned.reduce(counts_of(domain)), expected)
     assert SqlSource(database=database.address, table="canary").names() == ("a",)
 
 
@@ -107,7 +82,7 @@ def test_a_text_with_a_nul_is_streamed(duckdb_file):
     duckdb_file.run("CREATE TABLE t AS SELECT 'a' || chr(0) || 'b' AS x UNION ALL SELECT 'a'")
     source = SqlSource(database=duckdb_file.address, table="t")
     with source.pinned(Reading(domain=domain, columns=("x",))) as pinned:
-        assert pinned.reduce(Table(domain)).tolist() == [1, 1, 0, 2]
+        assert pinned.reduce(counts_of(domain)).tolist() == [1, 1, 0, 2]
 
 
 @pytest.mark.parametrize("name", ["x" * 64, "\u00e9" * 32])

@@ -49,7 +49,6 @@ def test_what_closes_the_file_cannot_be_undone(duckdb_file):
 
 
 def test_a_file_that_another_process_writes_is_refused(duckdb_file):
-    """In one sentence: the engine lets one process in."""
     duckdb_file.run("CREATE TABLE visits (a integer)")
     path = duckdb_file.address.removeprefix("duckdb:///")
     script = f"import duckdb; c = duckdb.connect({path!r}); print('open', flush=True); input()"

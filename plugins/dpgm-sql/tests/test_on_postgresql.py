@@ -23,7 +23,6 @@ READING = Reading(domain=DOMAIN, columns=("a", "b", "c"))
 
 @pytest.fixture
 def large(postgresql_database):
-    """A table of half a million rows, more than a driver reads ahead."""
     postgresql_database.run(
         "CREATE TABLE visits AS SELECT i % 3 AS a, i % 4 AS b, i % 2 AS c, repeat('x', 20) AS d "
         "FROM generate_series(1, 500000) AS i"
@@ -54,7 +53,6 @@ def curator_of(source, ledger, **options):
 
 @pytest.fixture
 def ledger(tmp_path):
-    """Room for two releases."""
     return Ledger.create(
         tmp_path / "visits.ledger", name="visits", budget=Budget.pure(2), neighbours="add-remove", unit="one record"
     )

@@ -33,7 +33,6 @@ def test_a_damaged_page_is_refused_without_its_content(sqlite_file):
 
 
 def test_a_file_that_somebody_holds_locked_is_refused_in_time(sqlite_file):
-    """After at most `timeout` seconds."""
     sqlite_file.run("CREATE TABLE visits (a integer)")
     with closing(sqlite3.connect(sqlite_file.address.removeprefix("sqlite:///"), isolation_level=None)) as writer:
         writer.execute("BEGIN EXCLUSIVE")

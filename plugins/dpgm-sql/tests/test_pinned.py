@@ -25,7 +25,6 @@ def count(request):
 
 
 def filled(database, **options):
-    """The source of a table of these rows."""
     database.run("CREATE TABLE visits (a integer, b integer, id varchar(9))")
     database.run("INSERT INTO visits VALUES " + ", ".join(map(str, ROWS)))
     return SqlSource(database=database.address, table="visits", **options)
@@ -40,7 +39,6 @@ EXPECTED = [2, 0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 0, 5]
 
 
 def test_sums_are_of_all_rows(database, count):
-    """The vector is that of the rows that were written."""
     assert total(filled(database, count=count)).tolist() == EXPECTED
 
 
@@ -114,7 +112,6 @@ def test_a_writer_of_sqlite_waits_without_a_log(sqlite_file):
 
 
 def test_a_writer_of_duckdb_is_kept_out(duckdb_file, count):
-    """Nobody can open the file for writing before the sums are taken."""
     duckdb = pytest.importorskip("duckdb")
     source = filled(duckdb_file, count=count)
     with source.pinned(READING) as pinned:

@@ -38,7 +38,6 @@ def records(**tables):
 
 
 def filled(engine, path):
-    """A database with both tables."""
     connect = sqlite3.connect if engine == "sqlite" else pytest.importorskip("duckdb").connect
     with closing(connect(str(path))) as connection:
         for name, columns in (("roots", ROOTS), ("children", CHILDREN)):

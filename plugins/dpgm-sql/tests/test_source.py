@@ -36,7 +36,6 @@ WRONG = (
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
 def test_options_that_make_no_sense_are_refused(wrong):
-    """One line, when the source is made."""
     with pytest.raises(DpgmError) as refused:
         dpgm.make("source", "sql", **({"database": "sqlite:///x.db", "table": "visits"} | wrong))
     assert "\n" not in str(refused.value)
@@ -63,7 +62,6 @@ def test_nothing_of_a_password_is_in_any_refusal():
 
 
 def test_identifiers_are_quoted(database):
-    """Names with quotes, blanks, dots and SQL in them are names and nothing else."""
     name, column = 'drop "t"; --', 'select " from'
     quoted_name, quoted_column = (f'"{text.replace(chr(34), chr(34) * 2)}"' for text in (name, column))
     database.run(f"CREATE TABLE {quoted_name} ({quoted_column} integer)")
@@ -75,7 +73,6 @@ def test_identifiers_are_quoted(database):
 
 
 def test_a_schema_may_be_named(database):
-    """The table of that schema is read."""
     database.run("CREATE TABLE visits (a integer)")
     schema = {"postgresql": "public"}.get(database.engine, "main")
     assert SqlSource(database=database.address, table=f"{schema}.visits").names() == ("a",)

@@ -76,37 +76,30 @@ def codes_in(database, declared, literals, labels):
     return actual, domain["x"]
 
 
-def expected(attribute, literals, labels):
-    codes = Counter([attribute.null])
-    for literal, label in zip(literals, labels, strict=True):
-        codes[
-            attribute.null if literal == "NULL" else attribute.unknown if label is None else attribute.code(label)
-        ] += 1
-    return codes
-
-
-@pytest.mark.parametrize(("declared", "literals", "labels"), OF_POSTGRESQL, ids=[case[0] for case in OF_POSTGRESQL])
-def test_types_of_postgresql_keep_their_values(postgresql_database, declared, literals, labels):
-    """Each type's values have the labels that core gives the same values from any file."""
+@pytest.fixture
+def postgresql_types(postgresql_database):
+    """The database with an enumeration, a composite type, a domain, and a domain of that."""
     postgresql_database.run("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+    postgresql_database.run("CREATE TYPE pair AS (a integer, b integer)")
     postgresql_database.run("CREATE DOMAIN share AS numeric CHECK (VALUE <= 1)")
     postgresql_database.run("CREATE DOMAIN share_of_share AS share")
-    actual, attribute = codes_in(postgresql_database, declared, literals, labels)
-    assert actual == expected(attribute, literals, labels)
+    return postgresql_database
 
 
-@pytest.mark.parametrize(("declared", "literals", "labels"), OF_DUCKDB, ids=[case[0] for case in OF_DUCKDB])
-def test_types_of_duckdb_keep_their_values(duckdb_file, declared, literals, labels):
-    """Each type's values have the labels that core gives the same values from any file."""
-    actual, attribute = codes_in(duckdb_file, declared, literals, labels)
-    assert actual == expected(attribute, literals, labels)
+KEPT = {"postgresql_types": OF_POSTGRESQL, "duckdb_file": OF_DUCKDB, "sqlite_file": OF_SQLITE}
 
 
-@pytest.mark.parametrize(("declared", "literals", "labels"), OF_SQLITE, ids=[case[0] or "none" for case in OF_SQLITE])
-def test_each_value_of_sqlite_is_read_by_its_own_type(sqlite_file, declared, literals, labels):
-    """Whatever CREATE TABLE says and the other rows hold: a text among whole numbers is a text, after a first null."""
-    actual, attribute = codes_in(sqlite_file, declared, literals, labels)
-    assert actual == expected(attribute, literals, labels)
+@pytest.mark.parametrize(
+    ("engine", "declared", "literals", "labels"), [(engine, *case) for engine, cases in KEPT.items() for case in cases]
+)
+def test_types_keep_their_values(request, engine, declared, literals, labels):
+    """Values have the labels that core gives them from any file, in SQLite each by its own type, after a first null."""
+    actual, attribute = codes_in(request.getfixturevalue(engine), declared, literals, labels)
+    codes = Counter([attribute.null])
+    for literal, label in zip(literals, labels, strict=True):
+        known = attribute.unknown if label is None else attribute.code(label)
+        codes[attribute.null if literal == "NULL" else known] += 1
+    assert actual == codes
 
 
 def test_a_late_text_in_sqlite_changes_no_other_value(sqlite_file):
@@ -126,7 +119,7 @@ def test_a_late_text_in_sqlite_changes_no_other_value(sqlite_file):
 
 
 REFUSED = {
-    "postgresql_database": [
+    "postgresql_types": [
         *("integer[]", "json", "jsonb", "interval", "time with time zone", "inet", "money", "bit(3)"),
         *("point", "pair", "int4range", "mood[]"),
     ],
@@ -143,9 +136,6 @@ REFUSED = {
 def test_types_without_labels_are_refused(request, engine, declared):
     """Before any record is read, so alike for an empty table; the message names column and type."""
     database = request.getfixturevalue(engine)
-    if engine == "postgresql_database":
-        database.run("CREATE TYPE mood AS ENUM ('sad', 'ok')")
-        database.run("CREATE TYPE pair AS (a integer, b integer)")
     database.run(f"CREATE TABLE visits (a integer, x {declared})")
     source = SqlSource(database=database.address, table="visits")
     domain = Domain.from_sizes({"a": 2, "x": 2})

@@ -38,6 +38,8 @@ _MOST_POINTS = 400_000
 _MOST_LOSSES = 40_000
 _SORTED = 2_000_000
 _LONGEST = 1 << 20
+# How far losses may lie from a lattice that stands for them, nats; twice that is taken off a sum, a lower bound.
+_NEAR = 2e-10
 
 
 def admissible_shifts(sensitivity: Sensitivity) -> Iterator[tuple[int, ...]]:
@@ -220,13 +222,31 @@ def _laws(noise: Noise, *, exact: bool) -> Callable[[tuple[int, ...]], tuple[Flo
             seen = ~np.isneginf(here)
             losses, masses = _merged(here[seen] - there[seen], np.exp(here[seen]), _MOST_LOSSES)
         else:
-            (one, some), (two, more) = law(shift[:-1]), law(shift[-1:])
-            both = (one[:, None] + two).reshape(-1), (some[:, None] * more).reshape(-1)
-            losses, masses = _merged(*both, _MOST_LOSSES)
+            losses, masses = _added(law(shift[:-1]), law(shift[-1:]))
         keep = masses > 1e-18
         return losses[keep], masses[keep]
 
     return law
+
+
+def _added(one: tuple[FloatArray, FloatArray], two: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """The law of the sum of two independent losses; on lattices, as of Gaussian noise, a convolution."""
+    fine, coarse = sorted((one, two), key=lambda law: _spacing(law[0]))
+    step, times = _spacing(fine[0]), _spacing(coarse[0]) / _spacing(fine[0])
+    if math.isfinite(times) and abs(times - round(times)) * len(coarse[0]) < 1e-3:
+        spread = np.zeros((len(coarse[1]) - 1) * round(times) + 1)
+        spread[:: round(times)] = coarse[1]
+        masses = np.convolve(fine[1], spread)
+        return fine[0][0] + coarse[0][0] - 2 * _NEAR + step * np.arange(len(masses)), masses
+    return _merged(np.add.outer(one[0], two[0]).ravel(), np.outer(one[1], two[1]).ravel(), _MOST_LOSSES)
+
+
+def _spacing(losses: FloatArray) -> float:
+    """The distance of neighbouring losses, or inf where it is not always the same."""
+    if len(losses) < 2 or not np.isfinite(losses).all():
+        return math.inf
+    step = float(losses[-1] - losses[0]) / (len(losses) - 1)
+    return step if np.abs(losses[0] + step * np.arange(len(losses)) - losses).max() < _NEAR else math.inf
 
 
 def _delta(

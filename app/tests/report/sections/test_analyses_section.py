@@ -10,7 +10,6 @@ pytest.importorskip("formulaic")
 
 
 def planned(model: dpgm.Model, *analyses: object) -> dpgm.Model:
-    """The model, of a release whose selector states analyses."""
     selector = {"name": "research", "options": {"analyses": list(analyses)}}
     return dpgm.Model(
         model.structure,

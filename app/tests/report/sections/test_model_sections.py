@@ -34,8 +34,7 @@ def test_many_attributes_stay_usable(parsed):
 
 
 def test_the_most_dependent_pair_is_first(model, parsed):
-    """As sex and age are in the records; a pair that no table holds says so, one of a table that it is measured. A page
-    of one attribute is whole without pairs."""
+    """As sex and age are in the records; standings are stated, and one attribute makes a page without pairs."""
     text = parsed(make_report(model)).texts["pairs"]
     table = text[text.index("The 3 pairs that depend most") :]
     assert table.index("sex × age") < table.index("sex × job")
@@ -54,8 +53,7 @@ def test_the_junction_tree_is_folded_away(model, parsed):
 
 
 def test_misfit_and_a_structure_check_are_told(codes, model, parsed):
-    """Uniform potentials over a release that is not; the sound model lies near its tables; a check with its error in
-    total variation, and an interval."""
+    """A uniform model misses its release, a sound one does not; a holdout has its total variation and interval."""
     wrong = uniform(model.structure, releases=model.releases)
     assert "it does not fit what it was learned from" in parsed(make_report(wrong)).texts["fit"]
     sound = parsed(make_report(model)).texts["fit"]

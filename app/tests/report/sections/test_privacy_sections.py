@@ -20,15 +20,13 @@ _TOTALS = ("estimated", "public")
 
 
 def told(parsed, budget: dpgm.Budget, terms: dpgm.Terms, **more: object) -> str:
-    """The section of a model that is uniform, over a release of its own."""
     noisy = dpgm.release(CODES, STRUCTURE, budget, terms=terms, **more)
     model = uniform(STRUCTURE, releases=[noisy])
     return str(parsed(make_report(model)).texts["guarantee"])
 
 
 def test_pure_budgets(parsed):
-    """Factor and guess of being in the data at epsilon; of one's values at twice that, as an exchange is two steps.
-    Under replace-one which of two values; nothing of presence, which it does not bound at that price."""
+    """Presence at epsilon, and values at twice that; under replace-one values alone."""
     text = told(parsed, dpgm.Budget.pure(1), ADD_REMOVE)
     for words in ("at most eε = 2.72 times", "whether a certain unit is in the data or not", "at most 73.2 % of cases"):
         assert words in text
@@ -50,8 +48,7 @@ def test_pure_budgets(parsed):
     ],
 )
 def test_an_exchange_under_rho(parsed, total, split, rho):
-    """Twice the rho of tables alone and 8/3 of the contrasts of two attributes, rounded up; twice, where N is a
-    contrast too, which an exchange does not move."""
+    """It costs 2 rho of tables, 8/3 rho of contrasts of two attributes, and 2 rho where N is a contrast too."""
     terms = dpgm.Terms(neighbours="add-remove", total=total)
     text = told(parsed, dpgm.Budget.zcdp("0.5"), terms, mechanism="gaussian", split=split)
     assert (f"at a loss of at most ρ = {rho}:" if total == "estimated" else f"at most αρ, with ρ = {rho} (") in text
@@ -82,7 +79,6 @@ def test_delta_and_rho(parsed):
 
 
 def test_conditions_are_told(parsed):
-    """A public number of records, and rows of a person."""
     text = told(parsed, dpgm.Budget.pure(1), dpgm.Terms(neighbours="add-remove", total="public"))
     assert "CONDITIONAL ON PUBLIC N" in text
     assert "in the data or not" not in text
@@ -96,7 +92,6 @@ def test_conditions_are_told(parsed):
 
 @pytest.mark.parametrize("words", ["What the population tells", "families", "Choices made by looking", "Plugins"])
 def test_what_is_not_covered_is_told(parsed, words):
-    """Whatever the budget."""
     assert words in told(parsed, dpgm.Budget.pure(1), ADD_REMOVE)
 
 

@@ -34,8 +34,7 @@ def test_of_a_seed_only_that_there_is_one_is_told(parsed):
 
 
 def test_what_was_not_measured_or_drowns_in_noise_is_told(model, parsed, codes):
-    """Nothing else on the page names unmeasured attributes. More noise in a cell than records in the average one is
-    counted, and a table of several releases is there once."""
+    """Only this section names unmeasured attributes; noisy tables are counted, one of several releases once."""
     words = "Of 1 attribute no table tells anything, and the model leaves them out: town"
     assert words in parsed(make_report(model)).texts["measured"]
     structure = dpgm.Structure(model.domain, [("sex", "age")])

@@ -35,7 +35,16 @@ from dpgm_core.inference.contract import (
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 from dpgm_testing.cases import constrained_structures
-from dpgm_testing.check import ALARM, CheckFailed, Checklist, Unserved, explore, require, require_refusal
+from dpgm_testing.check import (
+    ALARM,
+    CheckFailed,
+    Checklist,
+    Unserved,
+    explore,
+    fast_collections,
+    require,
+    require_refusal,
+)
 from dpgm_testing.oracles import all_records, enumerated, incidence
 from dpgm_testing.strategies import awkward_structures, potentials
 from dpgm_testing.subjects import InferenceSubject
@@ -417,13 +426,14 @@ def growth(call: Callable[[], object], calls: int, allowed: int = 0) -> int:
         tracemalloc.start()
     try:
         left: list[int] = []
-        while len(left) < 4 and min(left[1:], default=allowed + 1) > allowed:
-            gc.collect()
-            before = tracemalloc.get_traced_memory()[0]
-            for _ in range(calls):
-                call()
-            gc.collect()
-            left.append(tracemalloc.get_traced_memory()[0] - before)
+        with fast_collections():
+            while len(left) < 4 and min(left[1:], default=allowed + 1) > allowed:
+                gc.collect()
+                before = tracemalloc.get_traced_memory()[0]
+                for _ in range(calls):
+                    call()
+                gc.collect()
+                left.append(tracemalloc.get_traced_memory()[0] - before)
         return max(0, min(left[1:]))
     finally:
         if started:

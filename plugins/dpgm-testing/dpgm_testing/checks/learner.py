@@ -29,7 +29,7 @@ from dpgm_core.privacy.budget import Budget
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
 from dpgm_testing.cases import awkward_networks
-from dpgm_testing.check import Checklist, Unserved, require
+from dpgm_testing.check import Checklist, Unserved, fast_collections, require
 from dpgm_testing.checks import learner_contracts
 from dpgm_testing.checks.unusual import LEARNER
 from dpgm_testing.curators import TrappedRecords
@@ -77,11 +77,12 @@ def records_only_through_the_curator(subject: LearnerSubject) -> None:
 @CHECKS.add()
 def records_are_not_kept(subject: LearnerSubject) -> None:
     """After learning neither the learner nor the fit refers to the curator or the records. Cannot show: copies."""
-    records = TrappedRecords(draw(truth(subject.chain), 500, 1))
-    run = learn(subject, records.codes, source=records)
-    fit, alive = run.fit, weakref.ref(records)
-    del run, records
-    gc.collect()
+    with fast_collections():
+        records = TrappedRecords(draw(truth(subject.chain), 500, 1))
+        run = learn(subject, records.codes, source=records)
+        fit, alive = run.fit, weakref.ref(records)
+        del run, records
+        gc.collect()
     require(alive() is None, "the records are still held when `learn` has returned and the curator is gone")
     del fit
 

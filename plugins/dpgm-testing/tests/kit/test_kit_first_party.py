@@ -22,7 +22,6 @@ OWN = [(LiveCurator, "curator"), (Ledger, "ledger"), (RelatedSource, "related")]
 
 @pytest.fixture(scope="module")
 def subjects():
-    """One subject per component, made on first use."""
     made = {}
 
     def get(component, kind):

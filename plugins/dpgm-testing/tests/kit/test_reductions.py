@@ -39,7 +39,6 @@ def test_tables_are_not_merged_and_lie_row_major():
 
 
 def test_what_is_hidden_is_no_more_than_a_sum():
-    """The same vector, and nothing that says how it may be counted."""
     hidden = pickle.loads(pickle.dumps(Hidden(COUNTS)))
     assert isinstance(COUNTS, Grouped) and not isinstance(hidden, Grouped)
     assert hidden.columns == COUNTS.columns
@@ -141,7 +140,6 @@ def test_persons_come_together_however_many_parts_there_are(parts):
 
 
 def test_an_error_in_the_block_lets_the_records_go():
-    """A pin is left however its context ends."""
     source = PartitionedSource(table=pa.table({"a": [0]}))
     with pytest.raises(KeyError), source.pinned(Reading(domain=ONE, columns=("a",))) as pin:
         raise KeyError

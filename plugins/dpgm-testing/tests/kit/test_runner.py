@@ -35,7 +35,6 @@ def test_a_report_names_target_distribution_versions_and_profile(installed):
 
 
 def test_failures_are_shown_with_their_message(wrong_dual):
-    """The text holds one line per check, and under a failure why."""
     report = check_component(wrong_dual, profile=QUICK)
     assert not report.ok and report.failures == ("dual-is-the-conjugate",)
     shown = str(report)
@@ -80,7 +79,6 @@ def test_every_check_says_what_it_claims(kind):
 
 
 def test_nonsense_is_refused():
-    """Unknown kinds, profiles and components raise dpgm's own errors."""
     with pytest.raises(OptionError, match="did you mean 'mechanism'"):
         check_component(ReferenceLaplace, "mechanisms")
     with pytest.raises(OptionError, match="profile"):
@@ -130,7 +128,6 @@ def test_a_broken_or_unknown_distribution_is_an_error():
 
 
 def test_names_of_distributions_are_normalised():
-    """Case, dots and underscores do not matter."""
     registry = Registry()
     component = Component(kind="mechanism", name="mine", target="a:B", summary="x")
     registry.add(component, ReferenceLaplace, distribution="My.Plugin")

@@ -52,7 +52,6 @@ def test_strategies_shrink_to_what_they_say():
     ids=["tied", "empty", "duplicate", "nested", "disconnected", "cyclic"],
 )
 def test_structures_reach_every_awkwardness(wanted):
-    """Each kind of awkward structure is found by search."""
     assert wanted(find(structures(), lambda one: bool(wanted(one)), settings=settings(max_examples=2000)))
 
 
@@ -67,7 +66,6 @@ def test_potentials_leave_a_record_possible(theta):
 @given(st.data(), structures(max_attributes=3), st.sampled_from(["add-remove", "replace-one"]))
 @settings(max_examples=60)
 def test_neighbours_are_neighbours(data, structure, relation):
-    """The tables of the two data sets differ by no more than the declared sensitivity."""
     one, two = data.draw(neighbours(domain=structure.domain, relation=relation))
     change = np.abs(incidence(structure, one).sum(axis=1) - incidence(structure, two).sum(axis=1))
     bound = Sensitivity.of(structure, relation)

@@ -68,7 +68,6 @@ def test_second_derivatives_and_many_at_once_are_seen_where_they_are(through):
 
 
 def test_what_is_no_engine_is_refused():
-    """As wherever a name is asked for; the name junction-tree stays what it was."""
     registry = Registry.discover()
     with pytest.raises(UnknownComponent, match="did you mean 'loopy-bp'"):
         use_engine(registry, "loppy-bp")

@@ -55,7 +55,6 @@ class Plain:
 
 
 def stating(fit, releases):
-    """The fit with a model that states these releases."""
     return attrs.evolve(fit, model=dpgm.Model(fit.model.structure, fit.model.potentials, releases=releases))
 
 

@@ -14,7 +14,6 @@ related = Family("related")
 
 
 def hashed(*parts):
-    """A number of 64 bits for anything."""
     return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:8], "little")
 
 

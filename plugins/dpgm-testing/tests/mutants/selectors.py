@@ -19,7 +19,6 @@ ROUNDS = 3
 
 
 def amount(budget):
-    """Epsilon or rho."""
     return budget.epsilon if budget.kind == "pure" else budget.rho
 
 

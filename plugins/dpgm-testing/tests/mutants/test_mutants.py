@@ -72,7 +72,6 @@ def test_what_mutants_are_made_from_passes(original):
 
 
 def test_every_check_kills_a_mutant():
-    """No check is there for show."""
     kinds = {family.kind for family in FAMILIES}
     every = {(check.kind, check.name) for kind in kinds for check in checks_of(kind)}
     declared = {name for kind, name in every if kind == "declaration"}
