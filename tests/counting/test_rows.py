@@ -63,7 +63,6 @@ class Answers:
 
 @pytest.mark.parametrize("person", [None, "id"])
 def test_every_source_gives_the_same_sums(person):
-    """Streamed here and summed where the rows are, bit for bit."""
     reading = Reading(domain=DOMAIN, columns=CHAIN.columns, person=person, rows_per_person=2)
     sums = []
     for source in (as_source(TABLE), InParts()):
@@ -74,7 +73,6 @@ def test_every_source_gives_the_same_sums(person):
 
 
 def test_the_context_of_a_source_is_left_whatever_happens():
-    """What it keeps is dropped, also when a sum fails."""
     source = InParts()
     with pytest.raises(ZeroDivisionError), open_rows(source, Reading(domain=DOMAIN, columns=("a",))):
         raise ZeroDivisionError
@@ -99,7 +97,6 @@ def test_merged_codes_are_looked_up_where_the_rows_are():
 
 
 def test_a_sum_of_merged_codes_pickles_and_is_checked_as_its_own():
-    """It travels with what it looks up."""
     recoded = pickle.loads(pickle.dumps(Recoded(Counts.of(Structure(DOMAIN, [("a",)])), {"a": np.zeros(3, np.uint8)})))
     sums = recoded.partial([np.array([0, 1, 2], np.uint8)], None)
     assert sums.tolist() == [3, 0, 0, 3] and recoded.columns == ("a",) and recoded.cells == 4
@@ -221,7 +218,6 @@ def keyed(rows, most):
 
 @pytest.mark.parametrize("most", [6, 2])
 def test_all_rows_of_a_person_or_none(most):
-    """In each of a hundred subsamples all rows that count; and every person is in some of them and out of others."""
     domain = Domain.from_sizes({"x": 6})
     persons, seen = read_persons(keyed(6, most), domain, ["x"]), np.zeros(6, int)
     assert persons.records == sum(min(x + 1, most) for x in range(6))
@@ -235,21 +231,17 @@ def test_all_rows_of_a_person_or_none(most):
 
 
 def test_everybody_takes_part_at_rate_one():
-    """Without a random word drawn."""
-    persons = read_persons(as_source(np.arange(5)[:, None]), Domain.from_sizes({"x": 5}), ["x"])
+    """Without a random word; and no records are no pieces."""
+    domain = Domain.from_sizes({"x": 5})
+    persons = read_persons(as_source(np.arange(5)[:, None]), domain, ["x"])
     ((column,), lengths) = persons.subsample(Fraction(1), None)[0]
     assert column.tolist() == [0, 1, 2, 3, 4] and lengths is None and persons.records == 5
-
-
-def test_no_records_are_no_pieces():
-    """An empty data set has an empty subsample, and no coin is tossed."""
-    persons = read_persons(as_source(np.zeros((0, 1), int)), Domain.from_sizes({"x": 5}), ["x"])
-    assert persons.subsample(HALF, None) == []
+    assert read_persons(as_source(np.zeros((0, 1), int)), domain, ["x"]).subsample(HALF, None) == []
+    assert repr(persons) == "Persons(hidden)"
 
 
 def test_no_batch_is_no_record():
-    """A source that yields nothing at all has columns without rows, as one that yields an empty batch has: what depends
-    on the records alone must not fail once they are paid for."""
+    """A source that yields nothing has columns without rows: nothing may fail once the records are paid for."""
 
     class Silent:
         def batches(self, domain, columns):
@@ -260,9 +252,3 @@ def test_no_batch_is_no_record():
     coarser = domain.coarsened({"a": [0] * 150 + [1] * 150})
     for one in (persons, persons.recoded({"a": np.repeat([0, 1], 150)}, coarser)):
         assert one.records == 0 and list(one.pieces(("b", "a"))) == []
-
-
-def test_the_repr_shows_nothing():
-    """Neither codes nor how many there are."""
-    persons = read_persons(as_source(np.full((4861, 1), 3)), Domain.from_sizes({"x": 5}), ["x"])
-    assert repr(persons) == "Persons(hidden)"
