@@ -29,13 +29,11 @@ def slopes(candidates=PAIRS, **more):
 
 
 def curator(source=CODES, **more):
-    """A curator over 500 records."""
     settings = {"randomness": SeededRandomness(5), "budget": KINDS["zcdp"]} | more
     return live_curator(source, Structure(DOMAIN, [("a",), ("b",), ("c",), ("d",)]), **settings)
 
 
 def ledger(path, budget=None, neighbours="add-remove"):
-    """A new ledger, of 3 times the usual zCDP budget."""
     return Ledger.create(path, name="x", budget=budget or Budget.zcdp("3/2"), neighbours=neighbours)
 
 
@@ -79,7 +77,6 @@ class NotedLedger(Ledger):
 
 
 def noted_ledger(tmp_path, log, refuses=False):
-    """A new ledger that notes its charges in a log."""
     book = NotedLedger.open(ledger(tmp_path / "x.ledger").path)
     book.log, book.refuses = log, refuses
     return book
