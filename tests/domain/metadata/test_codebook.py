@@ -23,7 +23,6 @@ def read(tmp_path, content):
 
 
 def other(delimiter):
-    """The plain one with another delimiter."""
     return PLAIN.replace('"Farming, fishing"', "Farming/fishing").replace(",", delimiter).replace("/", ", ").encode()
 
 
@@ -44,7 +43,6 @@ def test_a_line_for_each_code(tmp_path, content):
 
 
 def test_a_line_for_each_column(tmp_path):
-    """Types in several words, ranges, formats."""
     found = read(
         tmp_path,
         "name;type;min;max;format\nage;int;0;120;\nincome;Float;-1,5;9;\n".replace("-1,5", "-1.5")
@@ -91,14 +89,12 @@ def test_codes_beside_a_range():
     ],
 )
 def test_what_is_wrong_is_one_line_with_its_place(tmp_path, content, reason):
-    """Duplicate codes by name, unknown types, no codes at all."""
     with pytest.raises(DomainError, match=reason) as refused:
         read(tmp_path, content)
     assert "\n" not in str(refused.value)
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    """No file; a folder."""
     for path in (tmp_path / "none.csv", tmp_path):
         with pytest.raises(DomainError, match="cannot read"):
             read_codebook(path)

@@ -51,7 +51,6 @@ def test_fields():
 
 
 def test_wherever_the_schema_stands():
-    """Alone, under `schema`, or in a data package of one resource."""
     alone = read_metadata(SCHEMA)
     assert read_metadata({"schema": SCHEMA}) == alone
     assert read_metadata({"name": "x", "resources": [{"path": "x.csv", "schema": SCHEMA}]}) == alone
@@ -76,7 +75,6 @@ def test_wherever_the_schema_stands():
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_one_line(plain, reason):
-    """That names the field."""
     with pytest.raises(DomainError, match=reason) as refused:
         read_metadata(plain)
     assert "\n" not in str(refused.value)
