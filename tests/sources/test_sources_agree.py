@@ -25,12 +25,8 @@ NAMES = ("town", "age", "visits", "coded")  # of visits.domain
 
 
 def test_every_way_in_gives_the_reference_codes(way, tmp_path, visits):
-    """Each format and frame yields exactly what `Attribute.code` says, value by value."""
     table = visits.table()
     assert visits.codes(as_source(way(table, tmp_path))) == visits.expected(table)
-
-
-# --- refusals ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -58,7 +54,6 @@ def test_every_way_in_gives_the_reference_codes(way, tmp_path, visits):
     ids=lambda data: type(data).__name__,
 )
 def test_what_cannot_hold_records_is_refused(data, visits):
-    """One clear line, nothing of the content."""
     assert visits.domain.names == NAMES
     with pytest.raises(DataError) as caught:
         visits.codes(as_source(data))
@@ -99,7 +94,6 @@ def test_a_table_names_a_source_as_in_a_spec_file(tmp_path, visits):
     ],
 )
 def test_what_names_no_source_is_told_what_would(data, said):
-    """Tables without a source, with a wrong one, and files of other programs."""
     with pytest.raises(DpgmError, match=said):
         as_source(data)
 
@@ -112,7 +106,6 @@ def test_pandas_reads_what_it_is_said_to_read():
 
 
 def test_sources_are_told_by_the_name_of_the_file():
-    """Each suffix, in any case, has its reader; a source stays what it is."""
     kinds = {"a.CSV": CsvSource, "a.csv.gz": CsvSource, "a.parquet": ParquetSource, "a.ipc": ArrowIpcSource}
     for name, kind in kinds.items():
         source = as_source(name)
