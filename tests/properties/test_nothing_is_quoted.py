@@ -79,7 +79,6 @@ def assert_silent(text: str) -> None:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """A spec with its data."""
     made = file_run("data.csv", LINES.encode(), '"data.csv"', "add", keyed=True)
     for name, content in made.files.items():
         (tmp_path / name).write_bytes(content)
