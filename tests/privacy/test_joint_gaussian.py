@@ -131,8 +131,6 @@ def test_small_deltas_keep_their_digits():
     assert exact < 1e-200
 
 
-# --- wrong versions -----------------------------------------------------------------------------------------------
-
 CASES = [(one, epsilon) for one in UNEQUAL for epsilon in (0.25, 0.5, 1.0, 2.0, 4.0)]
 
 
@@ -208,7 +206,6 @@ def test_rounding_is_paid_for(monkeypatch, fresh):
 
 
 def test_a_forgotten_cell_tells_less():
-    """Fewer tables, or tables with more noise, never have a larger delta."""
     for epsilon in (0.5, 1, 2):
         whole = convolved(parts((4, 9, 17)), epsilon)
         assert all(convolved(parts(some), epsilon) < whole for some in itertools.combinations((4, 9, 17), 2))
@@ -242,8 +239,6 @@ def test_no_file_keeps_its_reader_long():
     assert tracemalloc.get_traced_memory()[1] < 24 * 2**20
     tracemalloc.stop()
 
-
-# --- how much rho -------------------------------------------------------------------------------------------------
 
 SIZES = {"few": [5000, 100, 2], "many": [2, 4, 8, 100] * 10, "alike": [6, 6, 6, 6]}
 

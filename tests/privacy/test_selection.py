@@ -43,7 +43,6 @@ def losses(one, other, h):
 
 
 def divergence(loss, weights, order):
-    """The Renyi divergence of that order."""
     return float(logsumexp((order - 1) * np.array(loss), b=weights)) / (order - 1)
 
 
@@ -72,8 +71,7 @@ def test_no_pair_of_neighbours_loses_more_than_is_charged(h, move):
 
 
 def test_the_monotone_shortcut_fails():
-    """h = e / U, without the factor 1/2, would be right for scores that all go one way: they cannot see it. A pair with
-    one score up and one down does."""
+    """h = e / U, without the factor 1/2, is right for scores that all go one way, not with one up and one down."""
     e, move = 0.2, 2
     shortcut = Fraction(1, 10)
     assert float(shortcut) == e / move
@@ -101,8 +99,8 @@ def test_no_scores_lose_more_than_is_charged(moved, h):
 
 @pytest.mark.parametrize("h", [temperature(Budget.pure(10**6), 1, 1), Fraction(1, 20), Fraction(1, 50_000)])
 def test_the_numbers_of_the_proof(h):
-    """Weights: 2^62 the largest, the least above 2^33, each within 2^-34 of its exponential; so log P - h score is
-    constant up to 2^-33, and what is charged beyond h R is four times that and more."""
+    """Weights of 2^33 to 2^62, each within 2^-34 of its exponential: what is charged beyond h R covers that
+    four times."""
     last = table_length(h) - 1
     scores = -np.array([0, 1, 2, last // 2, last - 1, last, last + 1, 10 * last])
     told = probabilities(scores, h)
@@ -122,9 +120,6 @@ def test_many_candidates_fit_the_words():
     scores[7] = 10**9
     told = probabilities(scores, Fraction(1, 20))
     assert all(told) and 1 - told[7] < Fraction(100_000, 2**27)
-
-
-# --- temperatures ---------------------------------------------------------------------------------------------------
 
 
 @given(
@@ -160,18 +155,14 @@ def test_too_little_is_refused_with_what_would_do(budget, picks, move):
 
 @pytest.mark.parametrize(("picks", "move"), [(0, 1), (True, 1), (1.0, 1), (1, 0), (1, "2")])
 def test_nonsense_has_no_temperature(picks, move):
-    """One line each."""
     with pytest.raises(BudgetError, match="whole number"):
         temperature(Budget.pure(1), picks, move)
 
 
 def test_an_approximate_budget_has_no_temperature():
-    """A session gives rho."""
     with pytest.raises(BudgetError, match="share of the session's rho"):
         temperature(Budget.approx(1, "1e-6"), 1, 1)
 
-
-# --- draws ----------------------------------------------------------------------------------------------------------
 
 SCORES, H = np.array([0, 40, 25, 39, -10_000, 40]), Fraction(1, 20)
 
@@ -244,7 +235,6 @@ PAIRS = Structure(DOMAIN, [("a", "b"), ("b", "c")])
 
 
 def distance(**more):
-    """Of both pairs from a flat table, with changes."""
     return TableDistance(**{"candidates": PAIRS, "predicted": np.full(8, 25.0)} | more)
 
 
@@ -349,7 +339,6 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_nonsense_is_refused(case):
-    """One line each, when the scores are made and not when records are looked at."""
     with pytest.raises(StructureError) as caught:
         distance(**WRONG[case])
     assert "\n" not in str(caught.value)
@@ -365,11 +354,7 @@ def test_attributes_that_have_no_contrast_are_named():
 
 
 def test_offsets_may_be_an_array():
-    """As selectors compute them."""
     assert distance(offsets=np.array([1.0, 2.0])).whole_offsets.tolist() == [1024, 2048]
-
-
-# --- forests ----------------------------------------------------------------------------------------------------------
 
 
 @given(

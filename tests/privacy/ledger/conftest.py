@@ -18,6 +18,12 @@ from dpgm_core.privacy.ledger import Ledger
 
 
 @pytest.fixture
+def path(tmp_path):
+    """Where a ledger may be made."""
+    return tmp_path / "survey.ledger"
+
+
+@pytest.fixture
 def old_ledger():
     """Makes a ledger of 1 of schema 1 with charges of 0.1; killed: a process died with its charges in the log."""
     return write_old

@@ -22,7 +22,6 @@ CENT = Budget.pure("0.01")
 
 @pytest.fixture
 def path(tmp_path):
-    """A ledger of 1."""
     Ledger.create(tmp_path / "x.ledger", name="s", budget=Budget.pure(1), neighbours="add-remove")
     return tmp_path / "x.ledger"
 
@@ -100,7 +99,6 @@ def test_what_a_killed_creation_left_is_removed(path):
     ".y.ledger.0123456789abcdef.part", ".x.ledger.0123456789abcdef.part.bak",
 ])  # fmt: skip
 def test_other_names_are_not_touched(path, name):
-    """Only the very name that a creation gives is removed."""
     os.link(path, path.with_name(name))
     with pytest.raises(ModelFileError, match="2 names"):
         Ledger.open(path)

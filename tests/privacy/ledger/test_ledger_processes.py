@@ -107,31 +107,25 @@ def forked(path, job, stop):
 
 
 def kill_at(path, job, stop):
-    """Do a job that is killed at a step, and say whether it was done before."""
     said, code = forked(path, job, stop)
     assert code == -signal.SIGKILL, said
     return said
 
 
 def steps_of(path, job):
-    """How many kill points a job has."""
     said, code = forked(path, job, -1)
     assert code == 0 and said.startswith("did "), said
     return int(said.split(";")[1])
 
 
 def run(script, *arguments):
-    """A new process; its output and return code."""
     command = [sys.executable, "-c", f"{HEAD}{script}", *map(str, arguments)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.mark.landing
 def test_a_kill_while_charging_wastes_at_most_the_charge_and_frees_nothing(tmp_path):
-    """At each kill point the reopened ledger has the old charges plus at most the new one, and goes on working.
-
-    Before the commit is sent nothing is charged; once `charge` returned (or noise could be drawn) the charge is there.
-    """
+    """At each kill point the old charges and at most the new one are there; once `charge` has returned it is."""
     steps = steps_of(make(tmp_path / "count"), "charge")
     assert steps >= 20, steps
     kept = []
@@ -151,7 +145,6 @@ def test_a_kill_while_charging_wastes_at_most_the_charge_and_frees_nothing(tmp_p
 
 
 def make(path):
-    """A ledger of 1 with one charge of 0.1."""
     Ledger.create(path, name="s", budget=Budget.pure(1), neighbours="add-remove").charge(TENTH)
     return path
 
@@ -168,7 +161,6 @@ def test_a_kill_after_the_charge_leaves_it_charged_and_not_released(tmp_path):
 
 @pytest.mark.landing
 def test_a_kill_while_marking_changes_no_amount(tmp_path):
-    """The entry is charged or released, and the total is the same."""
     path = make(tmp_path / "s.ledger")
     seen = Counter()
     for stop in range(0, steps_of(make(tmp_path / "count"), "mark"), 2):

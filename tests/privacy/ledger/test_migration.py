@@ -21,12 +21,6 @@ TENTH = Budget.pure("0.1")
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 
 
-@pytest.fixture
-def path(tmp_path):
-    """Where a ledger may lie."""
-    return tmp_path / "survey.ledger"
-
-
 def facts(path):
     """Mode, schema and tables of the file."""
     with closing(sqlite3.connect(path)) as database:
