@@ -272,7 +272,7 @@ def test_delta_of_mu_is_rounded_up(mu, epsilon):
         assert exact <= gdp.gdp_delta(mu**2, epsilon) <= exact * (1 + mpmath.mpf("1e-6"))
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(AMOUNTS, DELTAS)
 def test_conversions_are_rounded_against_the_owner(epsilon, delta):
     """Claim: mu within an (epsilon, delta) implies it, no less than zCDP's; a little more does not."""
@@ -288,7 +288,7 @@ def test_conversions_are_rounded_against_the_owner(epsilon, delta):
     assert within.to_zcdp().rho > whole.zcdp_within().rho * Fraction(999, 1000)
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(AMOUNTS, DELTAS)
 def test_epsilon_of_mu_is_rounded_up_and_never_above_that_of_rho(mu, delta):
     """Claim: by 60 digits, the curve at it is within delta; 1e-9 less is not, where the curve says it."""

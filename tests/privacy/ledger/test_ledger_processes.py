@@ -20,6 +20,7 @@ from dpgm_core.privacy.ledger_file import add
 from dpgm_core.privacy.ledger_terms import LedgerTerms
 from dpgm_core.privacy.sensitivity import Neighbours
 from tests.privacy.ledger.conftest import HEAD
+from tests.privacy.ledger.schema1 import write_old
 
 ROOT = Path(dpgm_core.__file__).parents[1]
 TENTH = Budget.pure("0.1")
@@ -193,10 +194,10 @@ def test_a_kill_while_creating_leaves_a_whole_ledger_or_none(tmp_path):
 
 @pytest.mark.landing
 @pytest.mark.parametrize("killed", [False, True])
-def test_a_kill_while_an_old_ledger_is_brought_up_to_date_changes_no_charge(tmp_path, old_ledger, killed):
+def test_a_kill_while_an_old_ledger_is_brought_up_to_date_changes_no_charge(tmp_path, killed):
     """At each kill point, whether its last charges were in its file or only in its log: the same entries after it."""
-    for stop in range(0, steps_of(old_ledger(tmp_path / "count", killed=killed), "open"), 2):
-        path = old_ledger(tmp_path / f"{stop}.ledger", killed=killed)
+    for stop in range(0, steps_of(write_old(tmp_path / "count", killed=killed), "open"), 2):
+        path = write_old(tmp_path / f"{stop}.ledger", killed=killed)
         kill_at(path, "open", stop)
         ledger = Ledger.open(path)
         assert [(entry.id, entry.cost, entry.note) for entry in ledger.history()] == [
@@ -247,22 +248,18 @@ for _ in range(10):
 
 
 @pytest.mark.landing
-def test_processes_racing_to_create_make_one_ledger(tmp_path):
+def test_processes_racing_to_create_make_one_ledger(tmp_path, race):
     """One creator wins, the others are refused, and the terms are the winner's."""
     path = tmp_path / "s.ledger"
     script = """
 try:
-    Ledger.create(sys.argv[1], name=sys.argv[2], budget=Budget.pure(1), neighbours="add-remove")
-    print(sys.argv[2])
+    Ledger.create(sys.argv[1], name=str(os.getpid()), budget=Budget.pure(1), neighbours="add-remove")
+    print(os.getpid())
 except BudgetError:
     pass
 """
-    racers = [
-        subprocess.Popen([sys.executable, "-c", HEAD + script, path, name], cwd=ROOT, text=True, stdout=subprocess.PIPE)
-        for name in ("one", "two", "three")
-    ]
-    winners = "".join(racer.communicate(timeout=60)[0] for racer in racers).split()
-    assert len(winners) == 1 and Ledger.open(path).name == winners[0]
+    (winner,) = race(script, path)
+    assert Ledger.open(path).name == winner
     assert list(tmp_path.iterdir()) == [path]
 
 
