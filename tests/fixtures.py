@@ -336,3 +336,21 @@ def gauss() -> type[Gauss]:
 def lap() -> type[Lap]:
     """The class `Lap`."""
     return Lap
+
+
+# --- random words -------------------------------------------------------------------------------------------------
+
+
+class Words:
+    """Random words that are given, and `rest` ever after, if there is one; `asked`: how many, each time."""
+
+    private = False
+
+    def __init__(self, *words: int, rest: int | None = None) -> None:
+        self.left, self.rest, self.asked = list(words), rest, []
+
+    def words(self, count: int) -> np.ndarray:
+        self.asked.append(count)
+        found, self.left = self.left[:count], self.left[count:]
+        assert self.rest is not None or len(found) == count
+        return np.array([*found, *[self.rest] * (count - len(found))], np.uint64)

@@ -148,7 +148,7 @@ def test_what_is_nested_too_deeply_to_be_walked_over_is_refused(tmp_path, sound,
         write_archive(tmp_path / "y", {"d.json": {"x": nested}}, {})
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_damaged_bytes_never_raise_anything_else(tmp_path, sound, written, data):
     path = written(tmp_path / "x.dpgm", sound, zipfile.ZIP_STORED)
@@ -163,7 +163,7 @@ def test_damaged_bytes_never_raise_anything_else(tmp_path, sound, written, data)
             assert "\n" not in str(error)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_json_value_anywhere_is_refused_or_read(tmp_path, sound, written, data):
     """Any value of either document replaced by any JSON."""

@@ -18,11 +18,13 @@ from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import Reading
 from dpgm_core.sources.engines import Shipped, received
 from dpgm_core.sources.persons import PersonSource
+from tests.fixtures import Words
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 300, "c": 2})
 TABLE = pa.table(
     {"a": np.arange(900) % 3, "b": np.arange(900) * 7 % 300, "c": np.arange(900) // 450, "id": np.arange(900) // 3}
 )
+
 CHAIN = Counts.of(Structure.chain(DOMAIN))
 
 
@@ -184,26 +186,18 @@ def test_sums_may_be_any():
 HALF = Fraction(1, 2)
 
 
-class Words:
-    """Random words that are given."""
-
-    private = False
-
-    def __init__(self, *halves):
-        self.halves = np.array(halves, np.uint32)
-
-    def words(self, count):
-        assert count == len(self.halves) // 2
-        return self.halves.view(np.uint64)
+def halves(*numbers):
+    """Random words whose halves are given."""
+    return Words(*np.array(numbers, np.uint32).view(np.uint64).tolist())
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 2**32), Fraction(1288490188, 2**32), HALF])
 def test_a_coin_compares_32_bits_with_the_rate_exactly(rate):
     """The last word below rate * 2^32 shows True and the next one False, so the probability is the rate, exactly."""
     edge = int(rate * 2**32)
-    shown = draw_subsample(4, rate, Words(0, edge - 1, edge, 2**32 - 1))
+    shown = draw_subsample(4, rate, halves(0, edge - 1, edge, 2**32 - 1))
     assert shown.tolist() == [True, True, False, False]
-    assert draw_subsample(7, Fraction(5, 2**32), Words(*range(8))).tolist() == [True] * 5 + [False] * 2
+    assert draw_subsample(7, Fraction(5, 2**32), halves(*range(8))).tolist() == [True] * 5 + [False] * 2
     drawn = draw_subsample(200_000, rate, SeededRandomness(1)).sum()
     assert abs(drawn - 200_000 * rate) < 6 * (200_000 * rate * (1 - rate)) ** 0.5 + 1  # false alarm 2e-9
     assert draw_subsample(0, rate, SystemRandomness()).tolist() == []

@@ -49,6 +49,22 @@ class Noted(SeededRandomness):
         return super().words(count)
 
 
+class Hooked(SeededRandomness):
+    """Seeded words; the next `armed` times `then` is called, or raised, before any is drawn."""
+
+    def __init__(self, then, armed=10**9):
+        super().__init__(1)
+        self.then, self.armed = then, armed
+
+    def words(self, count):
+        if self.armed:
+            self.armed -= 1
+            if isinstance(self.then, BaseException):
+                raise self.then
+            self.then()
+        return super().words(count)
+
+
 class NotedSource:
     """Records that note when they are read, and fail in the middle if told to."""
 

@@ -18,6 +18,7 @@ from dpgm_core.curator.steps import count_grids, find_bins, grid_attributes
 from dpgm_core.errors import BudgetError, DomainError
 from dpgm_core.privacy.bins import BinsPlan, RankDistance, nodes_of
 from dpgm_core.privacy.selection import MAX_TEMPERATURE, probabilities
+from tests.curator.opened import Hooked
 from tests.fixtures import Unread, live_curator
 from tests.private_columns import private_bins
 
@@ -151,13 +152,8 @@ def test_what_does_not_go_with_private_bins_is_refused_before_the_charge(tmp_pat
 
 
 def test_what_fails_while_bins_are_found_has_no_record_among_its_variables():
-
-    class Interrupted(SeededRandomness):
-        def words(self, count):
-            raise KeyboardInterrupt
-
     domain = Domain([private_bins("age", 8)])
-    curator = _curator({"age": np.arange(50)}, domain, randomness=Interrupted(1))
+    curator = _curator({"age": np.arange(50)}, domain, randomness=Hooked(KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt) as caught:
         curator.session(workload=Workload.all(domain))
     assert curator.remaining.is_zero

@@ -388,7 +388,7 @@ def test_what_was_too_large_to_plan_for_stays_out_when_fewer_labels_are_found(tm
     assert again.session.to_dict() == release.session.to_dict()
 
 
-def any_type(count=3000, seed=1):
+def any_type(count=1500, seed=1):
     """A table of which nothing is described, and what it holds: one person has a label and a number of their own."""
     generator = np.random.default_rng(seed)
     table = {

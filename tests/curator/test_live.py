@@ -201,7 +201,6 @@ def test_a_learner_that_leaves_does_not_lose_the_release(fault):
 
 
 def test_a_learner_that_returns_nonsense_is_named():
-
     class Nonsense(Learner):
         def learn(self, curator, inference, *, randomness, progress):
             return curator.release()
@@ -254,7 +253,6 @@ def test_a_faulty_mechanism_is_refused_before_anything_is_read_or_charged(tmp_pa
 
 
 def test_a_mechanism_that_fails_late_is_charged_and_leaks_nothing(tmp_path):
-
     def draw(self, shape, randomness):
         return self.inner.draw(shape, randomness) if shape == (2, 1) else np.full(shape, np.nan)
 

@@ -17,6 +17,7 @@ from dpgm_core.counting.rows import read_persons
 from dpgm_core.counting.table_counts import count
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
+from tests.curator.opened import Hooked
 from tests.fixtures import Unread, in_threads, live_curator
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2, "c": 4})
@@ -187,17 +188,10 @@ def test_everything_is_charged_at_opening(tmp_path):
 
 
 def test_a_kill_between_charge_and_noise_leaves_the_charge(tmp_path):
-
-    class Killed(SeededRandomness):
-        def words(self, number):
-            if armed:
-                raise KeyboardInterrupt
-            return super().words(number)
-
-    armed = False
-    _, made = with_ledger(tmp_path, randomness=Killed(1))
+    randomness = Hooked(KeyboardInterrupt(), armed=0)
+    _, made = with_ledger(tmp_path, randomness=randomness)
     with pytest.raises(KeyboardInterrupt), made.rounds(5, sampling_rate=0.5) as rounds:
-        armed = True
+        randomness.armed = 1
         rounds.next()
     assert dpgm.Ledger.open(tmp_path / "x.ledger").spent() == Budget.pure(3)
 
@@ -297,12 +291,7 @@ def test_the_noise_drawn_has_the_variance_it_says(mechanism):
 def test_threads_take_each_round_once(tmp_path):
     """Eight threads ask for five rounds, drawn slowly: five come out, and the list and the file hold the last."""
 
-    class Slow(dpgm.SystemRandomness):
-        def words(self, number):
-            time.sleep(0.002)
-            return super().words(number)
-
-    made = curator(randomness=Slow(), save_to=tmp_path / "r.dpgm")
+    made = curator(randomness=Hooked(lambda: time.sleep(0.002)), save_to=tmp_path / "r.dpgm")
     taken, refused, start = [], [], threading.Barrier(8)
 
     def ask():
@@ -321,30 +310,14 @@ def test_threads_take_each_round_once(tmp_path):
     assert load_release(tmp_path / "r.dpgm").tables.values.tolist() == last.tables.values.tolist()
 
 
-class Failing(dpgm.SystemRandomness):
-    """Calls `then` at the words that it is told to."""
-
-    def __init__(self, then):
-        self.then, self.armed = then, False
-
-    def words(self, number):
-        if self.armed:
-            self.armed = False
-            self.then()
-        return super().words(number)
-
-
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit, MemoryError])
 def test_a_round_that_fails_once_bits_were_asked_for_is_spent(error, tmp_path):
     """Two rounds, one fails after its number was given: one comes out, and the list and the file hold that one."""
 
-    def fail():
-        raise error
-
-    randomness = Failing(fail)
+    randomness = Hooked(error(), armed=0)
     made = curator(randomness=randomness, save_to=tmp_path / "r.dpgm")
     with made.rounds(2, sampling_rate=1, budget=Budget.pure(2)) as rounds:
-        randomness.armed = True
+        randomness.armed = 1
         with pytest.raises(BaseException):  # noqa: B017 - the shield makes errors of the subsample its own
             rounds.next()
         assert made.released == ()
@@ -365,9 +338,9 @@ def test_a_round_is_not_taken_from_within_a_round(way):
         except BudgetError as error:
             said.append(str(error))
 
-    randomness = Failing(again)
+    randomness = Hooked(again, armed=0)
     with curator(randomness=randomness).rounds(3, sampling_rate=0.5) as opened:
-        randomness.armed = True
+        randomness.armed = 1
         assert opened.next().round.number == 1
         assert opened.next().round.number == 2
     assert said == ["this LiveRounds was used by what is called while one of its steps is drawn; wait until it is"]
@@ -380,11 +353,11 @@ def test_closing_waits_for_the_round_under_way(tmp_path):
         begun.set()
         time.sleep(0.05)
 
-    randomness = Failing(pause)
+    randomness = Hooked(pause, armed=0)
     made = curator(randomness=randomness, save_to=tmp_path / "r.dpgm")
     rounds = made.rounds(3, sampling_rate=1)
     rounds.next()
-    randomness.armed = True
+    randomness.armed = 1
     thread = threading.Thread(target=lambda: left.append(rounds.next()))
     thread.start()
     begun.wait()

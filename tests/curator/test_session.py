@@ -28,6 +28,7 @@ from tests.curator.opened import (
     KINDS,
     PAIRS,
     WORKLOAD,
+    Hooked,
     Noted,
     NotedSource,
     curator,
@@ -474,15 +475,8 @@ def test_threads_take_turns_and_no_step_begins_another():
         paid = [cost for cost in done if cost is not None]
         assert len(done) == 8 and len(paid) == 4 == len(session.steps) and Budget.sum(paid) <= session.budget
 
-    class Nested(dpgm.SeededRandomness):
-        session = None
-
-        def words(self, count):
-            return self.session.measure(["a"], Budget.zcdp("1/100")) or super().words(count)
-
-    randomness = Nested(1)
-    with curator(randomness=randomness).session(workload=WORKLOAD) as randomness.session:
-        session = randomness.session
+    randomness = Hooked(lambda: session.measure(["a"], Budget.zcdp("1/100")))
+    with curator(randomness=randomness).session(workload=WORKLOAD) as session:
         with pytest.raises(DpgmError):
             session.measure(["a"], session.budget * Fraction(1, 4))
         assert not session.steps
@@ -494,15 +488,7 @@ def test_threads_take_turns_and_no_step_begins_another():
 def test_a_step_that_fails_is_paid_and_quotes_nothing(step, error):
     """What fails while it is drawn: the cost is gone, the next step works, and no frame below holds a true count."""
 
-    class Failing(dpgm.SeededRandomness):
-        fails = True
-
-        def words(self, count):
-            if self.fails:
-                raise error
-            return super().words(count)
-
-    randomness = Failing(1)
+    randomness = Hooked(error)
     with curator(randomness=randomness).session(workload=WORKLOAD) as session:
         each = session.budget * Fraction(1, 4)
         ask = {
@@ -520,7 +506,7 @@ def test_a_step_that_fails_is_paid_and_quotes_nothing(step, error):
             for value in trace.tb_frame.f_locals.values():
                 assert not isinstance(value, np.ndarray) or value.size == 0
             trace = trace.tb_next
-        randomness.fails = False
+        randomness.armed = 0
         ask()
 
 

@@ -13,7 +13,7 @@ from dpgm_core.counting.votes import Agreed
 from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes
 from dpgm_core.structure.workload import Workload
-from tests.curator.opened import Noted
+from tests.curator.opened import Hooked, Noted
 from tests.fixtures import Unread, live_curator
 
 VOTED = dpgm.Domain.from_sizes({"x": 2, "y": 2, "z": 3})
@@ -177,11 +177,7 @@ def test_single_records_vote_against_a_known_total(neighbours, total):
 def test_a_source_of_words_that_fails_costs_the_votes():
     """Spent before the first bit is drawn; no other vote can be had for it."""
 
-    class Dry(SeededRandomness):
-        def words(self, count):
-            raise OSError("no more words")
-
-    with voting(randomness=Dry(1)).session(workload=VOTES_ON, votes=HALF) as session:
+    with voting(randomness=Hooked(OSError("no more words"))).session(workload=VOTES_ON, votes=HALF) as session:
         with pytest.raises(OSError, match="no more words"):
             session.vote(edge_votes(blocks=3), HALF)
         assert session.votes.is_zero and not session.steps

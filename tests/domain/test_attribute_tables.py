@@ -153,7 +153,7 @@ forms = st.one_of(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(values, rules, forms)
 def test_every_field_survives_the_file(of, matching, form):
     try:

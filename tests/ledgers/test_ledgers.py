@@ -24,6 +24,7 @@ def test_every_account_is_the_independent_one():
     assert code == 0 and ": 0 faults (" in said and "files 8" in said and "curves" in said, said
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("wrong", ["rho", "epsilon", "approx", "doubles"])
 def test_a_wrong_ledger_is_found_out(wrong):
     """The machine can fail: rho as mu^2 / 2, epsilon as mu, (epsilon, delta) into B, sums as doubles."""

@@ -161,7 +161,6 @@ def first_lines() -> Iterator[Pair]:
 
 
 def cells(kinds: Iterable[str], role: str, form: str) -> Callable[[], Iterator[Pair]]:
-
     def make() -> Iterator[Pair]:
         for kind in kinds:
             for seed in range(12):

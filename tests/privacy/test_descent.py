@@ -29,6 +29,7 @@ from dpgm_core.privacy.descent import (
 )
 from dpgm_core.privacy.selection import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, probabilities, table_length
 from dpgm_core.privacy.terms import change_factor
+from tests.fixtures import Words
 from tests.privacy.candidates import regressions
 
 ORDERS = (1.01, 2.0, 8.0, 64.0)
@@ -222,25 +223,13 @@ def test_too_little_says_what_would_do_and_much_is_cut():
         descent_temperature(Budget.approx(1, "1e-6"), 10, 1, 1)
 
 
-class Counting:
-    private = False
-
-    def __init__(self):
-        self.inner, self.drawn = SeededRandomness(1), 0
-
-    def words(self, count):
-        """As many, counted."""
-        self.drawn += count
-        return self.inner.words(count)
-
-
 def test_a_choice_draws_two_words_whatever_the_scores():
     """No rejection: near and far scores, equal ones and huge ones take the same random bits."""
     own = pair_gradients().regressions
     for sums in (np.zeros(12, np.int64), np.arange(12) * 10**9, np.full(12, -(2**40))):
-        randomness = Counting()
+        randomness = Words(rest=2**63)
         assert len(list(steepest(sums, own, Fraction(1, 50), randomness))) == 3
-        assert randomness.drawn == 6
+        assert sum(randomness.asked) == 6
 
 
 def test_directions_follow_the_exact_law():

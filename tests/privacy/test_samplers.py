@@ -25,23 +25,11 @@ from dpgm_core.privacy.samplers import (
     discrete_laplace,
     uniform_below,
 )
+from tests.fixtures import Words
 
 ALARM = 1e-6
 
 SAMPLERS = {"laplace": discrete_laplace, "gaussian": discrete_gaussian}
-
-
-class Script:
-    private = False
-
-    def __init__(self, words):
-        self.left = list(words)
-
-    def words(self, count):
-        """The next words; fails when too many are asked for."""
-        assert count <= len(self.left)
-        given_out, self.left = self.left[:count], self.left[count:]
-        return np.array(given_out, dtype=np.uint64)
 
 
 def p_value(observed, expected):
@@ -82,16 +70,16 @@ def laplace_bins(scale, samples, bins=200):
 def test_uniform_below_rejects_the_incomplete_last_block():
     """With bound 3 the word 2^64 - 1 is one too many (2^64 = 3 k + 1): it is drawn again, 2^64 - 2 is not."""
     top = 2**64
-    assert uniform_below(3, 2, Script([top - 1, top - 2, top - 1, 4])).tolist() == [1, (top - 2) % 3]
+    assert uniform_below(3, 2, Words(top - 1, top - 2, top - 1, 4)).tolist() == [1, (top - 2) % 3]
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 2**32 - 1, 2**32, 2**63, 2**63 + 1, 2**64 - 1, 2**64])
 def test_uniform_below_reaches_exactly_what_is_below(bound):
     """Smallest and largest accepted words map to 0 and bound - 1; the first refused word is redrawn."""
     whole = 2**64 // bound * bound
-    assert uniform_below(bound, 2, Script([0, whole - 1])).tolist() == [0, bound - 1]
+    assert uniform_below(bound, 2, Words(0, whole - 1)).tolist() == [0, bound - 1]
     if whole < 2**64:
-        assert uniform_below(bound, 1, Script([whole, 0])).tolist() == [0]
+        assert uniform_below(bound, 1, Words(whole, 0)).tolist() == [0]
 
 
 def test_uniform_below_is_uniform_where_half_of_the_words_are_refused():
@@ -112,9 +100,9 @@ def test_bernoulli_exp_has_probability_exp_minus_gamma(gamma):
 def test_bernoulli_exp_follows_algorithm_1_step_by_step():
     """gamma = 1: A_1 holds, A_2 fails on an odd word -> k = 2, even -> False; A_2 holds and A_3 fails -> True."""
     one = np.ones(1, dtype=np.uint64)
-    assert bernoulli_exp(one, 1, Script([1])).tolist() == [False]
-    assert bernoulli_exp(one, 1, Script([2, 1])).tolist() == [True]
-    assert bernoulli_exp(one, 1, Script([2, 3, 1])).tolist() == [False]
+    assert bernoulli_exp(one, 1, Words(1)).tolist() == [False]
+    assert bernoulli_exp(one, 1, Words(2, 1)).tolist() == [True]
+    assert bernoulli_exp(one, 1, Words(2, 3, 1)).tolist() == [False]
 
 
 def test_bernoulli_exp_takes_each_gamma_on_its_own():

@@ -270,7 +270,7 @@ def spacings(variance, reach=14):
 
 @pytest.mark.parametrize(
     "variance",
-    [*np.geomspace(0.25, 400, 12), *(pytest.param(v, marks=pytest.mark.landing) for v in np.geomspace(0.25, 60, 200))],
+    [*np.geomspace(0.25, 60, 9), *(pytest.param(v, marks=pytest.mark.landing) for v in np.geomspace(0.26, 400, 200))],
 )
 def test_the_certificate_is_what_sixty_digits_say(variance):
     """Claim: the largest spacing, by doubles, and so the price, from sigma^2 = 1/4 to 400."""
@@ -362,7 +362,7 @@ def test_what_is_left_for_tables_is_that_of_the_specification(delta, epsilon, pa
     assert float(exact / rho - part) == pytest.approx(left, abs=2e-3)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     st.fractions("1/50", 8).filter(lambda one: one.denominator < 10**6),
     st.sampled_from(["1e-4", "1e-6", "1e-9", "1e-12"]),

@@ -72,7 +72,7 @@ def test_no_optimiser_finds_a_better_split(structure, mechanism, budget, weighte
 
 @settings(max_examples=30)
 @given(
-    st.lists(st.integers(2, 500), min_size=1, max_size=40),
+    st.lists(st.integers(2, 500), min_size=1, max_size=15),
     st.fractions(min_value=Fraction(1, 1000), max_value=100),
     st.sampled_from(["pure", "zcdp"]),
 )

@@ -24,6 +24,7 @@ from dpgm_core.privacy.tabulated import (
     tabulated_delta,
     tabulated_variance,
 )
+from tests.fixtures import Words
 
 SHIFTS = ((1,), (2,), (1, 1), (2, 1))
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 2.0, 3.0)
@@ -218,25 +219,12 @@ def test_draws_follow_the_weights(name):
     assert stats.chi2.sf(statistic, keep.sum()) > 1e-6
 
 
-class Scripted:
-    """Words from a list."""
-
-    private = False
-
-    def __init__(self, *words):
-        self.left = list(words)
-
-    def words(self, count):
-        """The next of the list, and 0 when it is empty."""
-        return np.array([self.left.pop(0) if self.left else 0 for _ in range(count)], dtype=np.uint64)
-
-
 def test_probabilities_of_draws_by_scripted_words():
     """W = 0 of weights 1 and a tail of 1/3 has U < 1/2: 2^63 is the bound itself, so the digits after it tell."""
     noise = NOISES["no table"]
 
     def draw(*words):
-        return int(tabulated._draw(noise, 1, Scripted(*words))[0])
+        return int(tabulated._draw(noise, 1, Words(*words, rest=0))[0])
 
     assert draw(2**63 - 1) == 0
     assert abs(draw(2**63 + 1, *[2**64 - 1] * 60)) == 1
@@ -244,8 +232,8 @@ def test_probabilities_of_draws_by_scripted_words():
     thirds = NoiseDistribution(weights=(1, 1), tail=Fraction(1, 4))  # whole 1 + 2 + 2 / 3: 0 below 3 / 11
     at = (3 << 64) // 11
     below, above = ((3 << 128) // 11 & (2**64 - 1)) - 5, ((3 << 128) // 11 & (2**64 - 1)) + 5
-    assert tabulated._draw(thirds, 1, Scripted(at, below))[0] == 0
-    assert abs(tabulated._draw(thirds, 1, Scripted(at, above, *[2**64 - 1] * 70))[0]) == 1
+    assert tabulated._draw(thirds, 1, Words(at, below, rest=0))[0] == 0
+    assert abs(tabulated._draw(thirds, 1, Words(at, above, *[2**64 - 1] * 70, rest=0))[0]) == 1
 
 
 def test_digits_of_the_tail_by_scripted_words():
@@ -253,7 +241,7 @@ def test_digits_of_the_tail_by_scripted_words():
     fives, ones = 0x5555555555555555, [2**64 - 1] * 60
     for word, digit in ((fives - 5, 1), (fives + 5, 0)):
         for words in ((fives, word), (word,)):
-            assert tabulated._geometric(Fraction(1, 2), 1, Scripted(*words, *ones)).tolist() == [digit]
+            assert tabulated._geometric(Fraction(1, 2), 1, Words(*words, *ones, rest=0)).tolist() == [digit]
 
 
 @given(st.fractions("1/100", "99/100", max_denominator=1000), st.integers(0, 40))

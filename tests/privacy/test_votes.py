@@ -3,7 +3,6 @@
 import itertools
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
 import dpgm_core as dpgm
@@ -16,6 +15,7 @@ from dpgm_core.privacy.votes import (
     publication_odds,
     voter_of,
 )
+from tests.fixtures import Words
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 3})
 PAIRS = Structure(DOMAIN, [("a", "b"), ("b", "c")])
@@ -168,29 +168,17 @@ def test_the_numbers_of_the_specification():
     assert likely_distance(Budget.approx("0.75", "1e-6")) == 20
 
 
-class Words:
-    """Two words that stand for a number of 128 bits; how many were asked for."""
-
-    private = True
-
-    def __init__(self, number=0):
-        self.number, self.asked = number, []
-
-    def words(self, count):
-        self.asked.append(count)
-        return np.array([self.number >> 64, self.number % 2**64], np.uint64)
-
-
 def test_the_coin_is_exact_and_takes_two_words_whatever_the_distance():
     """The last number below q_d 2^128 publishes, the next does not; distances beyond the table are its last."""
     budget = Budget.approx("0.75", "1e-6")
     odds = publication_odds(budget)
     for distance in (0, 1, 2, 17, len(odds) - 2, len(odds) - 1, 10**9):
         threshold = int(odds[min(distance, len(odds) - 1)] * 2**128)
-        words = Words(threshold - 1 if threshold else 0)
+        below = max(threshold - 1, 0)
+        words = Words(below >> 64, below % 2**64)
         assert draw_publication(distance, budget, words) is (threshold > 0) and words.asked == [2]
         if threshold < 2**128:
-            words = Words(threshold)
+            words = Words(threshold >> 64, threshold % 2**64)
             assert draw_publication(distance, budget, words) is False and words.asked == [2]
 
 
