@@ -44,8 +44,7 @@ def library(monkeypatch):
 
 
 def test_one_thread_inside_and_all_after(library):
-    """Nested, entered again, after an error and as a decorator; one thread stays one, what tells no number
-    is left alone."""
+    """Nested, entered again, after an error and as a decorator; one thread stays one, no number is left alone."""
     limit = OneThread()
     for _ in range(2):
         with limit:

@@ -473,8 +473,7 @@ READERS = {
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 @pytest.mark.parametrize("name", READERS)
 def test_nothing_but_a_regular_file_is_opened(tmp_path, name, kind):
-    """A pipe or /dev/zero never ends, so each is refused at once with the reason; records as well, which are
-    read twice."""
+    """A pipe or /dev/zero never ends, so each is refused at once with the reason, records as well."""
     path = tmp_path / name
     if kind == "pipe":
         os.mkfifo(path)

@@ -147,8 +147,7 @@ def test_a_session_of_two_steps_stands_and_a_sharper_one_does_not(monkeypatch):
 
 @pytest.mark.landing
 def test_a_session_of_an_exact_account_stands_and_less_noise_or_a_sharper_choice_does_not(monkeypatch):
-    """The joint bound is below the curve's delta, but not with a sixteenth of the variance or a choice
-    thirty times as sharp."""
+    """The bound is below the curve's delta, but not with a sixteenth of the variance or choices 30 times as sharp."""
     claim = Budget.approx(1, Fraction(EXACT.delta(Fraction(1))))
     assert not verdict(claim, *two_steps(40, 60, EXACT), EACH).refuted
     with monkeypatch.context() as patched:

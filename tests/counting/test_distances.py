@@ -64,8 +64,7 @@ def test_one_person_moves_each_score_by_what_the_temperature_counts_with(neighbo
 
 @pytest.mark.parametrize(("neighbours", "person"), [("add-remove", 1), ("replace-one", 2)])
 def test_means_over_four_rows_move_as_one_record(neighbours, person):
-    """Tables in quarters, as of two related tables: any person of four rows moves a mean by at most what one
-    row does."""
+    """Tables in quarters, as of two related tables: a person of four rows moves a mean by at most what one row does."""
     rng, reached = np.random.default_rng(6), 0
     persons = [np.array(one) for one in itertools.combinations_with_replacement(CELLS[::3], 4)]
     others = rng.integers(0, 2, (20, 3))

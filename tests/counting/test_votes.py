@@ -115,8 +115,7 @@ PAIRS = Structure.complete(DOMAIN)
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("rows", [1, 2])
 def test_neighbours_of_threshold_votes(neighbours, rows):
-    """All persons of up to r rows beside 5 others: the distance moves by at most 1, and the graph changes
-    from 1 to 1."""
+    """All persons of up to r rows: the distance moves by at most 1, and the graph changes from 1 to 1."""
     terms = Terms(neighbours=neighbours, total=6, person="id" if rows > 1 else None, rows_per_person=rows)
     voter = ThresholdVotes(pairs=PAIRS, tau=0.3)
     one_row = list(itertools.product([0, 1], repeat=3))
@@ -212,8 +211,7 @@ def test_no_records_are_no_graph():
 
 
 def test_a_matching_is_recovered():
-    """8 attributes in 4 pairs of .4: the graph, at a distance near 20; the paper's mode on the same votes
-    stays below 10."""
+    """8 attributes in 4 pairs of .4, at a distance near 20; the paper's mode on the same votes stays below 10."""
     draw = np.random.default_rng(1)
     codes = draw.integers(0, 2, (90 * 48, 8))
     for i in range(0, 8, 2):

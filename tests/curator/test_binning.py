@@ -44,8 +44,7 @@ def _curator(data, domain, **more):
 
 
 def test_bins_are_quantiles_where_noise_is_next_to_nothing():
-    """With a huge temperature edges are medians of medians; a heavy value is a bin of its own, and fewer
-    bins come out."""
+    """Edges are medians of medians at a huge temperature; a heavy value is a bin of its own, with fewer bins then."""
     codes = np.repeat(np.arange(100), 10)
     (found,) = _found(_asked(private_bins("x", 4), (MAX_TEMPERATURE,) * 2), _persons(codes), SeededRandomness(0))
     assert found.places == (0, 25, 50, 75, 100)
@@ -165,8 +164,7 @@ def test_what_fails_while_bins_are_found_has_no_record_among_its_variables():
 
 
 def test_a_person_of_several_rows_costs_as_many_times_as_much(tmp_path):
-    """Levels have the same share at a temperature as many times lower, in files too; of three rows with one
-    key two count."""
+    """The same share of a level at a temperature as many times lower; of three rows of a key two count."""
     domain, budget = Domain([private_bins("age", 4)]), Budget.pure(200)
     data = {"age": np.array([*range(50), 1, 1, 1, 1]), "id": np.array([*range(50), 90, 90, 90, 91])}
     for rows in (1, 2):

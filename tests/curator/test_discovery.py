@@ -369,8 +369,7 @@ def test_one_persons_labels_come_out_as_often_as_delta_says():
 
 @pytest.mark.parametrize("wanted", ["fit", "select"])
 def test_what_was_too_large_to_plan_for_stays_out_when_fewer_labels_are_found(tmp_path, wanted):
-    """Candidates are those of the plan, in the file too: counted by the labels found they could be more than
-    a workload holds."""
+    """Candidates are those of the plan, in the file too; by the labels found they could be too many for a workload."""
     town = {"labels": ["east", "west"]}
     workload = dpgm.Workload.all(domain(town=town), order=2, max_cells=20)
     asked = {"terms": PLAIN, "randomness": SeededRandomness(5)}

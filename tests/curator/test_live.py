@@ -142,8 +142,7 @@ def run(tmp_path, fail=(), log=None):
 
 
 def test_the_order_of_a_release(tmp_path):
-    """Funds of the run and of the release, count, charge, a draw per table, the file before the ledger's
-    mark, learn."""
+    """Funds of the run and of the release, count, charge, a draw per table, the file before the ledger's mark."""
     log = run(tmp_path)
     assert log == ["funds", "funds", "count", "charge", "noise", "noise", "mark", "learn"]
     assert (tmp_path / "x.release.dpgm").exists()

@@ -169,8 +169,7 @@ def test_a_learner_of_one_release_gets_several_as_one(adaptive):
 
 
 def test_without_a_structure_there_is_room_for_all_that_was_measured():
-    """The first release's structure if it holds all others, else all tables, of files that do not say what they were
-    made for."""
+    """The first release's structure if it holds all others, else all tables, where files say nothing of it."""
     saved = [evolve(one, modelled=None) for one in made({"budget": HALF, "cliques": MARGIN}, {"cliques": PAIR})]
     assert ReplayCurator(saved).structure.cliques == (("b",), ("a", "b"))
     assert ReplayCurator(saved[::-1]).structure.cliques == (("a", "b"),)

@@ -215,8 +215,7 @@ class Programs:
     st.integers(0, 2**20),
 )
 def test_no_program_spends_more_than_the_session_has(kind, neighbours, program, seed):
-    """All steps are within the budget, what does not fit draws no word and costs nothing, and the release
-    costs the charge."""
+    """All steps are within the budget, and what does not fit draws no word; the release costs the charge."""
     log = []
     opened = curator(budget=KINDS[kind], neighbours=neighbours, randomness=Noted(log))
     with opened.session(workload=WORKLOAD) as session:
@@ -235,8 +234,7 @@ def test_no_program_spends_more_than_the_session_has(kind, neighbours, program, 
 
 
 def test_the_check_has_its_share_and_no_more():
-    """What is set aside is neither in `budget` nor in `remaining`, and the pairs that it measures are not in
-    the pool."""
+    """What is set aside is neither in `budget` nor in `remaining`, and its pairs are not in the pool."""
     with curator().session(workload=WORKLOAD) as session:
         session.reserve_holdout(Fraction(1, 20))
         assert session.budget == session.remaining == Budget.zcdp(Fraction(19, 40))

@@ -36,8 +36,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_overspent():
     ],
 )
 def test_a_wrong_ledger_is_found_out(wrong, faults):
-    """Of the files looked at one in ten lacks charges under WAL (250 in vain: below 1e-10), and most of a
-    late ledger."""
+    """One in ten files looked at lacks charges under WAL (250 in vain: below 1e-10), and most of a late ledger."""
     code, said = machine("--kills", "300", "--seed", "5", "--sessions", "0", "--wrong", wrong)
     assert code == 1 and any(fault in said for fault in faults), said
 

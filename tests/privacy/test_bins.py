@@ -88,8 +88,7 @@ def _cost(relation, levels, kind, rows=1):
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 @pytest.mark.parametrize(("levels", "rows"), [(1, 1), (2, 1), (1, 2), (2, 2), (1, 3)])
 def test_no_neighbours_are_told_apart_by_more_than_the_cost(relation, levels, rows):
-    """Losses are within epsilon and Renyi divergences within rho times the order; of several rows the price of one is
-    exceeded."""
+    """Losses within epsilon, Renyi divergences within rho times the order; the price of one row is exceeded by more."""
     worst, spread = _losses(relation, levels, rows)
     assert worst <= float(_cost(relation, levels, "pure", rows).epsilon) + 1e-12
     assert spread <= float(_cost(relation, levels, "zcdp", rows).rho) + 1e-12
@@ -127,10 +126,7 @@ def _terms(relation="add-remove", **more):
 def test_a_column_costs_its_share_and_no_more(relation, budget):
     """Claim: 2 % by default under both relations, up to rounding; 10 % together; and what is stated where it is."""
     (one,) = plan_bins(Domain([private_bins("x")]), ["x"], budget, _terms(relation))
-    amount = (
-        {"pure": one.cost.epsilon / budget.epsilon} if budget.kind == "pure" else {"zcdp": one.cost.rho / budget.rho}
-    )
-    (share,) = amount.values()
+    share = one.cost.epsilon / budget.epsilon if budget.kind == "pure" else one.cost.rho / budget.rho
     assert Fraction(199, 10_000) < share <= Fraction(1, 50)
     many = Domain([private_bins(f"x{number}") for number in range(10)])
     cost = bins_cost(plan_bins(many, many.names, budget, _terms(relation)), budget)
@@ -159,14 +155,10 @@ def test_what_cannot_be_paid_for_is_refused_by_name():
         plan_bins(Domain([private_bins("age")]), ["age"], Budget.pure("0.001"), _terms())
 
 
-def test_labels_to_be_found_are_refused_where_a_session_opens():
-    """Claim: they are found before, and whoever has not is told."""
+def test_what_no_session_finds_is_refused_by_name():
+    """Claim: labels are found before, and whoever has not is told what would do."""
     with pytest.raises(DomainError, match="labels of 'job'"):
         plan_bins(Domain([private_labels("job")]), ["job"], Budget.pure(1), _terms())
-
-
-def test_an_undetermined_domain_is_refused_by_name():
-    """Claim: what no session finds is refused with what would do."""
     with pytest.raises(BudgetError, match=r"'age'.*named cliques or with a selector"):
         check_determined(Domain([private_bins("age"), Attribute.of_size("b", 2)]))
 

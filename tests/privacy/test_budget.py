@@ -278,8 +278,7 @@ def response_delta(true, epsilon):
 @pytest.mark.parametrize("delta", ["0.3", "1e-2", "1e-5", "1e-9", "1e-14"])
 @pytest.mark.parametrize("rho", ["1e-4", "0.015", "0.3", "1", "5", "30"])
 def test_it_is_never_below_the_true_loss(rho, delta):
-    """At the epsilon given out: discrete Gaussian noise of rho = 1 / (2 sigma^2), and randomised response of its
-    largest rho."""
+    """At the epsilon given out: discrete Gaussian noise of that rho, and randomised response of that largest rho."""
     epsilon, limit = float(zcdp_epsilon(Fraction(rho), Fraction(delta))), float(delta) * (1 + 1e-9)
     assert gaussian_delta(1 / (2 * float(rho)), epsilon) <= limit
     orders = np.geomspace(1e-6, 1e6, 20_001)

@@ -128,8 +128,7 @@ SMALL = {
 @pytest.mark.parametrize("neighbours", Neighbours)
 @pytest.mark.parametrize("name", SMALL)
 def test_the_declared_sensitivity_is_the_worst_case(name, neighbours, per, empty):
-    """Over all persons of up to two rows: L1 and Linf are attained, L2 too where all cells count (else it is
-    a bound)."""
+    """Over all persons of up to two rows: L1 and Linf are attained, L2 where all cells count (else it is a bound)."""
     structure, contributions = SMALL[name], Contributions(per=per, grid=12, empty=empty)
     seen = worst(structure, contributions, neighbours, 2)
     stated = declared(structure, contributions, neighbours, 2)

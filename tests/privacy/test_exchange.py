@@ -120,8 +120,7 @@ def test_contrasts(name, ratio, kind):
 
 @pytest.mark.parametrize("split", ["optimal", "even"])
 def test_tables_of_one_cell_are_not_moved_by_an_exchange(split):
-    """N beside one table: an exchange moves two cells, as an addition does; with a noise for each the worst
-    table counts."""
+    """N beside one table: an exchange moves two cells; with a noise for each table the worst one counts."""
     structure = Structure(CUBE, [(), ("a",)])
     measurement = measure(make("mechanism", "gaussian"), structure, TERMS, RHO, split)
     noises = [noise for noise, size in zip(measurement.noise, structure.sizes, strict=True) for _ in range(size)]
@@ -133,8 +132,7 @@ def test_tables_of_one_cell_are_not_moved_by_an_exchange(split):
 
 @pytest.mark.parametrize(("added", "removed"), [(1, 1), (2, 0), (2, 1), (2, 2), (3, 0)])
 def test_larger_changes(added, removed):
-    """No rows of so many persons move tables, and a contrast, by more than the factors of L1, L2^2 and contrasts;
-    attained."""
+    """So many persons move tables, and a contrast, by no more than the factors of L1, L2^2 and contrasts; attained."""
     structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
     rows = list(itertools.product((0, 1), repeat=2))
     vectors = {
@@ -204,8 +202,7 @@ def test_noisy_scores():
 
 
 def test_votes():
-    """An exchange that makes a certain vote impossible has delta (1 + e^epsilon) delta at 2 epsilon,
-    attained; not 2 delta."""
+    """An exchange that makes a certain vote impossible has delta (1 + e^epsilon) delta at 2 epsilon, attained."""
     pair = Structure(CUBE, [("a", "b")])
 
     def distance(rows):

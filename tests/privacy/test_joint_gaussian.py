@@ -220,13 +220,8 @@ def test_out_of_reach_is_one_and_not_less():
     assert together_delta(small, Fraction(30)) == concentrated_delta(Fraction(4) + Fraction(1, 18), Fraction(30)) < 1
     assert together_delta({}, Fraction(1)) == normal_parts_delta({}, Fraction(1)) == 0
     for epsilon in ("1e-9", "1e-3", "1", "50", "1e6", "4.4e7", "1e24"):
-        for variances in (
-            (Fraction(1, 2**29), 10),
-            (Fraction(1, 10**8), 50),
-            (Fraction(1, 100), Fraction(1, 50)),
-            (1, 10**12),
-            (2**57, 2**58),
-        ):
+        few = [(Fraction(1, 2**29), 10), (Fraction(1, 10**8), 50), (Fraction(1, 100), Fraction(1, 50))]
+        for variances in (*few, (1, 10**12), (2**57, 2**58)):
             assert 0 < together_delta(parts(variances), Fraction(epsilon)) <= 1
 
 

@@ -116,8 +116,7 @@ def test_the_tail_is_above_the_truth_and_hardly():
 
 
 def test_draws_pass_the_threshold_as_often_as_stated():
-    """One person's label with probability q, one of `likely` persons with 0.9, in 100,000 seeded draws to 5
-    deviations."""
+    """One person's label with probability q, one of `likely` persons with .9: 100,000 seeded draws, 5 deviations."""
     noise = threshold_noise(Budget.approx(1, "0.01"), 1, "add-remove")
     drawn = noise.draw(100_000, SeededRandomness(3))
     for persons, chance in ((1, float(noise.published)), (noise.likely(), 0.9)):

@@ -31,8 +31,7 @@ def test_budgets_per_table_add_up_and_belong_to_their_tables():
 
 
 def test_a_draw_adds_each_tables_own_noise():
-    """Over 400 draws the variances are those stated, to 20 % (relative error sqrt(5 / 2400) = 4.6 %; false
-    alarm 1e-3)."""
+    """Over 400 draws the variances are those stated, to 20 % (relative error sqrt(5 / 2400); false alarm 1e-3)."""
     measurement = measure(LAPLACE, CHAIN, TERMS, {("a", "b"): Budget.pure(2), ("b", "c"): Budget.pure("1/4")})
     randomness, counts = SeededRandomness(1), Tables(CHAIN, np.arange(12))
     drawn = [(measurement.draw(counts, randomness) - counts).values for _ in range(400)]

@@ -45,8 +45,7 @@ NOISES = [
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize(("noise", "sensitivity"), [one[1:] for one in NOISES], ids=[one[0] for one in NOISES])
 def test_a_cost_is_taken_as_it_is_and_not_a_billionth_less(noise, sensitivity):
-    """Every noise of the kit passes; with a part in 10^6 less (10 % of a delta, whose bound is looser) it is
-    refused."""
+    """Every noise of the kit passes; with a part in 10^6 less (10 % of a delta, whose bounds are loose) it does not."""
     check_claims(noise, sensitivity)
     cost = noise.cost
     if cost.kind == "approx":

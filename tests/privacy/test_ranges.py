@@ -147,8 +147,7 @@ def test_gaussian_windows_are_within_three_percent_of_the_least_error_there_is(s
 
 
 def test_the_bars_of_64_values():
-    """At equal rho: 1.02 of the best published strategy (HDMM, 2.302 for one column of its product), and .5
-    of cells."""
+    """At equal rho: 1.02 of the best published strategy (HDMM, 2.302 for a column of its product), and .5 of cells."""
     ours, cells = error_at_rho(plan_ranges(64, gaussian=True)), range_error(np.eye(64))
     assert ours < 1.02 * 64.673632**0.2
     assert ours**5 < 0.11 * 677.293411

@@ -173,8 +173,7 @@ def test_neighbouring_draws_are_independent():
     ids=SAMPLERS,
 )  # fmt: skip
 def test_it_agrees_with_opendp(law, ours, scale, count, edges):
-    """Two-sample chi-squared against OpenDP's sampler, which takes no seed, so it fails once in a million
-    runs (ALARM)."""
+    """Two-sample chi-squared against OpenDP's sampler, which takes no seed: it fails once in a million runs (ALARM)."""
     dp = pytest.importorskip("opendp.prelude")
     dp.enable_features("contrib")
     distance = dp.l1_distance(T="i64") if law == "laplace" else dp.l2_distance(T=float)

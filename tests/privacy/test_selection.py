@@ -100,8 +100,7 @@ def test_no_scores_lose_more_than_is_charged(moved, h):
 
 @pytest.mark.parametrize("h", [temperature(Budget.pure(10**6), 1, 1), Fraction(1, 20), Fraction(1, 50_000)])
 def test_the_numbers_of_the_proof(h):
-    """Weights of 2^33 to 2^62, each within 2^-34 of its exponential: what is charged beyond h R covers that
-    four times."""
+    """Weights of 2^33 to 2^62, each within 2^-34 of its exponential, which the charge beyond h R covers four times."""
     last = table_length(h) - 1
     scores = -np.array([0, 1, 2, last // 2, last - 1, last, last + 1, 10 * last])
     told = probabilities(scores, h)

@@ -239,8 +239,7 @@ def test_a_subsample_costs_less_and_never_more_than_the_whole(kind):
 
 
 def test_leaving_and_joining_is_a_bound():
-    """Of Laplace noise on many tables it is the least, at a delta that pays for both steps; it holds for the
-    exact law."""
+    """Of Laplace noise on many tables it is the least, at a delta that pays for both steps; the exact law keeps it."""
     tables, scale, rate, delta = 24, 18.0, 0.3, 1e-6
     structure = Structure(
         Domain.from_sizes(dict.fromkeys(map(str, range(tables)), 2)), [(str(name),) for name in range(tables)]
@@ -284,8 +283,7 @@ def test_subsamples_under_replace_one_need_both_sensitivities():
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 def test_subsampling_never_pays_for_counts(relation, lap):
-    """Counts over their rate are noisier than those of all: by beta ln(1 + t / beta), t = e^eps - 1, which
-    rises with beta."""
+    """Counts over their rate are noisier than those of all: by beta ln(1 + t / beta), t = e^eps - 1, rising in beta."""
     terms, epsilon = Terms(neighbours=relation), Fraction(1, 10)
     rates = [0.01, 0.1, 0.5, 1]
     scaled = []

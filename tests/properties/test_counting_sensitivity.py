@@ -196,11 +196,8 @@ def test_rows_without_a_key_cost_what_the_page_says(neighbours: Neighbours, mixe
         change_factor(kind, *CHANGES[neighbours, mixed], tables_alone=alone, neighbours=neighbours)
         for kind, alone in (("pure", True), ("zcdp", True), ("zcdp", False))
     ]
-    assert (l1, squared, contrast) == (
-        times[0] * bound.l1,
-        times[1] * bound.l2_squared,
-        times[2] * contrasts.l2_squared,
-    )
+    bounds = (bound.l1, bound.l2_squared, contrasts.l2_squared)
+    assert (l1, squared, contrast) == tuple(factor * one for factor, one in zip(times, bounds, strict=True))
     (line,) = [
         line for line in PAGE.read_text().splitlines() if line.startswith("| some with" if mixed else "| all without")
     ]

@@ -120,8 +120,7 @@ def test_a_byte_order_mark_means_the_same_wherever_a_block_starts(file, monkeypa
 
 
 def test_quotes_are_read_unless_they_are_said_to_be_letters(file):
-    """On by default, as RFC 4180 within one line; off, a quoted value is not the label and an open quote
-    ends with its field."""
+    """As RFC 4180 within a line; else a quoted value is not the label, and an open quote ends with its field."""
     content = b'sex,town\n"F","A"\n"M,B\nM,"B"\n'
     assert rows(file, content) == sorted([(F, 0), (UNKNOWN, 3), (M, 1)])
     assert rows(file, content, quoting=False) == sorted([(UNKNOWN, 3), (UNKNOWN, 1), (M, 3)])

@@ -16,8 +16,7 @@ SCHEMA = {
 
 
 def test_a_schema():
-    """Null values are a label of their own, the type decides how ranges are cut, and whole ends of numbers
-    are capped."""
+    """Null values are a label of their own, the type decides how ranges are cut, and whole ends are capped."""
     assert read_metadata({"schema": SCHEMA}).tables == {
         "SEX": {"type": "integer", "labels": ["1", "2"], "numbers": True, "null_values": []},
         "MSP": {"labels": ["1", "2"], "missing": "N", "null_values": ["N"]},

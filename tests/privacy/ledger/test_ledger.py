@@ -401,8 +401,7 @@ def test_a_ledger_deleted_or_replaced_under_an_open_object_is_noticed(path):
     b"", b"\0" * 5000, b"SQLite format 3\0", b"epsilon = 1\n", b"\xff" * 100, 1, 99, 100, 4096, 5000,
 ])  # fmt: skip
 def test_garbage_and_a_file_cut_short_are_no_ledger(path, content):
-    """Empty files, texts, broken headers and ledgers cut anywhere are refused and stay: half a copy has not
-    spent less."""
+    """Empty files, texts, broken headers and ledgers cut anywhere are refused and stay as they are."""
     if isinstance(content, int):
         pure_ledger(path).charge(TENTH)
         content = path.read_bytes()[:content]
@@ -500,8 +499,7 @@ def shared_folder():
 
 @pytest.mark.skipif(not hasattr(os, "setuid"), reason="needs POSIX users")
 def test_a_file_that_cannot_be_written_is_one_clear_line(shared_folder):
-    """Then `check` and `charge` are a BudgetError and charge nothing, and reading works, under the schema
-    before too."""
+    """Then `check` and `charge` are a BudgetError, nothing is charged and reading works, under the older schema too."""
     path = shared_folder / "x.ledger"
     made = pure_ledger(path)
     copy, older = path.with_name("copy.ledger"), path.with_name("older.ledger")
