@@ -14,6 +14,7 @@ from dpgm_core.counting.table_counts import count
 from dpgm_core.privacy.selection import SCORE_GRID, TableDistance
 from dpgm_core.sources import as_source
 from dpgm_core.sources.csv import CsvSource
+from tests.fixtures import Batches
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
 ALL = Structure(DOMAIN, [("a",), ("b", "c"), ("a", "b", "c")])
@@ -252,18 +253,6 @@ def test_nothing_overflows(most, cut, monkeypatch):
     assert whole_scores(apart, scores, 1024).tolist() == [2**47 + 2**40]
 
 
-class Batched:
-    """Codes in batches of a size."""
-
-    def __init__(self, codes, rows):
-        self.codes, self.rows = codes, rows
-
-    def batches(self, domain, columns):
-        wanted = [domain.names.index(name) for name in columns]
-        for start in range(0, len(self.codes), self.rows):
-            yield [self.codes[start : start + self.rows, place] for place in wanted]
-
-
 @pytest.mark.parametrize("contrast", [False, True])
 def test_scores_are_the_same_bits_in_any_order_and_batches(tmp_path, contrast):
     """Batches of 1, 7 and 8192 records, shuffled, and a CSV file in another order of its rows."""
@@ -272,7 +261,7 @@ def test_scores_are_the_same_bits_in_any_order_and_batches(tmp_path, contrast):
     scores = random_scores(rng, contrast=contrast)
     expected = whole_scores(distances(tables(codes), scores), scores, 64).tolist()
     for rows in (1, 7, 8192):
-        again = count(Batched(codes[rng.permutation(300)], rows), ALL).tables
+        again = count(Batches(codes[rng.permutation(300)], rows), ALL).tables
         assert whole_scores(distances(again, scores), scores, 64).tolist() == expected
     path = tmp_path / "x.csv"
     path.write_text("c,a,b\n" + "".join(f"{c},{a},{b}\n" for a, b, c in codes[rng.permutation(300)]))

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpgm_core import Budget, Domain, Ledger, SeededRandomness, Structure, TableDistance, Workload
 from dpgm_core.privacy.descent import NodeGradients, Regressions
-from tests.fixtures import live_curator
+from tests.fixtures import Batches, live_curator
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2, "c": 4, "d": 2})
 MERGED = DOMAIN.coarsened({"c": [0, 1, 1, 1]})
@@ -65,21 +65,6 @@ class Hooked(SeededRandomness):
         return super().words(count)
 
 
-class NotedSource:
-    """Records that note when they are read, and fail in the middle if told to."""
-
-    def __init__(self, log, fails=False):
-        self.log, self.fails = log, fails
-
-    def batches(self, domain, columns):
-        self.log.append("read")
-        wanted = [CODES[:, domain.names.index(name)] for name in columns]
-        yield [column[:250] for column in wanted]
-        if self.fails:
-            raise ValueError("Miss Marple, 1890-09-15")
-        yield [column[250:] for column in wanted]
-
-
 class NotedLedger(Ledger):
     """Tells when it is charged, or refuses."""
 
@@ -99,9 +84,10 @@ def noted_ledger(tmp_path, log, refuses=False):
 
 
 def noted(tmp_path, log, refuses=False, fails=False):
-    """A session's curator, its ledger and its words, all in one log."""
+    """A session's curator, its ledger and its words, all in one log; fails: in the middle of the records."""
+    error = ValueError("Miss Marple, 1890-09-15") if fails else None
     book = noted_ledger(tmp_path, log, refuses)
-    return curator(NotedSource(log, fails), ledger=book, randomness=Noted(log)), book
+    return curator(Batches(CODES, 250, log, error), ledger=book, randomness=Noted(log)), book
 
 
 def take(session, share=Fraction(1, 20)):

@@ -9,7 +9,7 @@ from dpgm_core import Budget, Domain, Ledger, SeededRandomness, Structure, Table
 from dpgm_core.curator.live import holdouts_of
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import BudgetError, DataError, LearningFailed, OptionError, Overspent, StructureError
-from tests.fixtures import live_curator
+from tests.fixtures import Batches, live_curator
 
 DOMAIN = Domain.from_sizes(dict.fromkeys("abcdef", 2))
 STRUCTURE = Structure.chain(DOMAIN)
@@ -41,15 +41,6 @@ class Spy:
         if self.fails:
             raise ArithmeticError("no luck")
         return dpgm.Fit(model=dpgm.Model(curator.structure, Tables.zeros(curator.structure)))
-
-
-class Fails:
-    fails = True
-
-    def batches(self, domain, columns):
-        if self.fails:
-            raise RuntimeError("broken")
-        yield [CODES[:, domain.names.index(name)].astype(np.uint8) for name in columns]
 
 
 def live(tmp_path, ledger, *, structure=STRUCTURE, source=CODES, **more):
@@ -155,12 +146,12 @@ def test_rounds_carry_the_check_too(tmp_path):
 
 def test_a_failed_read_charges_nothing_and_the_check_is_still_to_come(tmp_path):
     """Reading fails before the charge: both shares are given back, and the next request pays for both."""
-    source, ledger = Fails(), ledger_with(tmp_path, Budget.pure(1))
+    source, ledger = Batches(CODES, error=RuntimeError("broken")), ledger_with(tmp_path, Budget.pure(1))
     curator = live(tmp_path, ledger, source=source)
     with pytest.raises(DataError):
         curator.release()
     assert (ledger.history(), holdouts_of(curator), curator.remaining) == ((), (), Budget.pure("0.95"))
-    source.fails = False
+    source.error = None
     curator.release()
     assert [entry.cost for entry in ledger.history()] == [Budget.pure(1)]
     assert len(holdouts_of(curator)) == 1
@@ -198,7 +189,7 @@ def test_a_replay_serves_what_was_learned_from(tmp_path):
 
 def test_what_cannot_be_checked_is_refused_before_anything_is_read(tmp_path):
     with pytest.raises(StructureError, match="leave the holdout out"):
-        live(tmp_path, None, structure=Structure.complete(DOMAIN), source=Fails())
+        live(tmp_path, None, structure=Structure.complete(DOMAIN), source=Batches(CODES, error=RuntimeError("broken")))
     with pytest.raises(OptionError, match="below 1"):
         fitted(Spy(), tmp_path, split={"holdout": 1})
     with pytest.raises(OptionError, match="part of a fit"):

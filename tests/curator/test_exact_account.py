@@ -146,14 +146,9 @@ def test_private_bins_are_planned_choices(tmp_path, neighbours):
     own = account(fixed=levels)
 
     def session(own):
-        made = live_curator(
-            {"age": ages, "b": ages % 2},
-            Structure(domain, [("b",)]),
-            budget=WHOLE,
-            neighbours=neighbours,
-            randomness=SeededRandomness(1),
-            save_to=tmp_path / f"{own.count}.dpgm",
-        )
+        more = {"budget": WHOLE, "neighbours": neighbours, "randomness": SeededRandomness(1)}
+        saved, data = tmp_path / f"{own.count}.dpgm", {"age": ages, "b": ages % 2}
+        made = live_curator(data, Structure(domain, [("b",)]), save_to=saved, **more)
         return made, made.session(workload=workload, account=own)
 
     made, opened_with = session(own)

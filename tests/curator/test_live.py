@@ -299,18 +299,10 @@ def test_an_unregistered_mechanism_works_and_its_release_is_saved(tmp_path):
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        ({"neighbours": "adjacent"}, BudgetError, "add-remove, replace-one"),
         ({"budget": 1.0}, BudgetError, "Budget.pure"),
         ({"budget": Budget.zero("pure")}, BudgetError, "positive"),
         ({"budget": Budget.approx(1, 1e-6)}, BudgetError, "laplace"),
         ({"structure": [("a", "b")]}, StructureError, "Structure"),
-        ({"rows_per_person": 2}, BudgetError, "person key"),
-        ({"rows_per_person": 0}, BudgetError, "at least 1"),
-        ({"total": 0}, BudgetError, "at least 1"),
-        ({"total": math.nan}, BudgetError, "at least 1"),
-        ({"total": True}, BudgetError, "at least 1"),
-        ({"total": "exact"}, BudgetError, "'estimated', 'public'"),
-        ({"total": np.zeros(2)}, BudgetError, "'estimated', 'public'"),
         ({"randomness": 7}, OptionError, r"SeededRandomness\(seed\)"),
         ({"randomness": True}, OptionError, "Randomness, got bool"),
         ({"ledger": "x.ledger"}, OptionError, "ledger must be a Ledger"),

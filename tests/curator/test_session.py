@@ -30,7 +30,6 @@ from tests.curator.opened import (
     WORKLOAD,
     Hooked,
     Noted,
-    NotedSource,
     curator,
     flat,
     ledger,
@@ -38,7 +37,7 @@ from tests.curator.opened import (
     slopes,
     take,
 )
-from tests.fixtures import Unread, in_a_fork, in_threads, live_curator
+from tests.fixtures import Batches, Unread, in_a_fork, in_threads, live_curator
 
 # --- the order ------------------------------------------------------------------------------------------------------
 
@@ -76,7 +75,7 @@ def test_a_charge_that_fails_draws_nothing(tmp_path):
     assert log == ["read"] and opened.remaining == opened.budget
     del log[:]
     book.refuses = False
-    poor = curator(NotedSource(log), ledger=book, budget=Budget.zcdp(9), randomness=Noted(log))
+    poor = curator(Batches(CODES, 250, log), ledger=book, budget=Budget.zcdp(9), randomness=Noted(log))
     with pytest.raises(Overspent):
         poor.session(workload=WORKLOAD)
     assert not log
@@ -603,7 +602,7 @@ def test_no_records_are_as_good_as_any(rows, person):
     table = {name: ["0"] * rows for name in "abcd"} | {"id": ["x"] * rows}
     sources = [as_source(pa.table(table, schema=pa.schema([(name, pa.string()) for name in table])))]
     if person is None:
-        sources.append(Batches([CODES[:rows]] if rows else []))
+        sources.append(Batches(CODES[:rows]))
     for source in sources:
         opened = curator(source, budget=Budget.zcdp(10**12), person=person, total=5)
         with opened.session(workload=WORKLOAD) as session:
@@ -614,15 +613,6 @@ def test_no_records_are_as_good_as_any(rows, person):
             session.select(flat(pairs), each)
             session.score(flat(pairs), each)
             assert session.measure([("b", "c")], each).tables.sums().tolist() == [rows]
-
-
-class Batches:
-    def __init__(self, batches):
-        self._batches = batches
-
-    def batches(self, domain, columns):
-        for batch in self._batches:
-            yield [batch[:, domain.names.index(name)] for name in columns]
 
 
 def test_nobody_sees_records_in_a_session():

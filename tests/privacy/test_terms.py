@@ -49,6 +49,8 @@ def test_one_place_works_out_every_sensitivity(neighbours):
         ({"unit": 3}, BudgetError, "unit must be a text"),
         ({"total": "exact"}, BudgetError, "'estimated', 'public' or a declared number"),
         ({"total": 0.5}, BudgetError, "at least 1"),
+        ({"total": 0}, BudgetError, "at least 1"),
+        ({"total": np.zeros(2)}, BudgetError, "'estimated', 'public'"),
         ({"total": True}, BudgetError, "declared number"),
         ({"total": float("nan")}, BudgetError, "declared number"),
         ({"contributions": "clique"}, OptionError, "must be Contributions"),

@@ -69,9 +69,16 @@ def test_keys_of_folders_are_columns(folder):
     assert keys[:2] == [["a b"] * 2, ["c"] * 2]
 
 
-def test_what_is_asked_for_may_be_in_the_folders_alone(folder):
-    """Each row counts."""
+def test_a_folder_is_one_table_for_whoever_counts(folder):
+    """Columns that are in the folders alone, persons across files and types, and what validate looks at."""
     assert count(as_source(folder), Structure(DOMAIN, [("state",)])).tables[("state",)].tolist() == [2, 4, 0, 0]
+    kept = by_person(as_source(folder), "id", 1)
+    assert sum(len(codes[0]) for codes in kept.batches(DOMAIN, ["sex"])) == 4
+    report = validate(folder, DOMAIN)
+    assert report.records == 6 and [column.unknown for column in report.columns] == [1, 0, 0]
+    for missing, said in (("no", "No such file"), ("no*.parquet", "holds no Parquet file")):
+        with pytest.raises(DataError, match=said):
+            ParquetSource(path=folder / missing).names()
 
 
 def test_a_pattern_names_files_or_folders(folder, tmp_path, monkeypatch):
@@ -79,11 +86,6 @@ def test_a_pattern_names_files_or_folders(folder, tmp_path, monkeypatch):
     assert rows(folder / "**" / "part-1.parquet") == EXPECTED[4:5]
     monkeypatch.chdir(tmp_path)
     assert rows("tab*/year=2019/*/*.parquet") == EXPECTED[:2]
-
-
-def test_persons_are_found_across_files_and_types(folder):
-    kept = by_person(as_source(folder), "id", 1)
-    assert sum(len(codes[0]) for codes in kept.batches(DOMAIN, ["sex"])) == 4
 
 
 def test_rows_do_not_depend_on_how_they_are_cut_into_files(tmp_path):
@@ -169,28 +171,8 @@ def test_folders_that_are_no_table(tmp_path, files, said):
         as_source(tmp_path).batches(DOMAIN, ["sex"])
 
 
-def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(DataError, match="No such file"):
-        ParquetSource(path=tmp_path / "no").names()
-    with pytest.raises(DataError, match="holds no Parquet file"):
-        ParquetSource(path=tmp_path / "no*.parquet").names()
-
-
-def test_validate_checks_all_files_of_a_folder(folder):
-    report = validate(folder, DOMAIN)
-    assert report.records == 6 and [column.unknown for column in report.columns] == [1, 0, 0]
-
-
-FILES = (
-    "b=2/x.parquet",
-    "b=1/z.parquet",
-    "b=1/y.PQ",
-    "b=1/.y.parquet",
-    "b=1/notes.txt",
-    "_old/b=3/x.parquet",
-    "b=a%2Fb/x.parquet",
-    "b=__HIVE_DEFAULT_PARTITION__/x.parquet",
-)
+FILES = ["b=2/x.parquet", "b=1/z.parquet", "b=1/y.PQ", "b=1/.y.parquet", "b=1/notes.txt", "_old/b=3/x.parquet"]
+FILES += ["b=a%2Fb/x.parquet", "b=__HIVE_DEFAULT_PARTITION__/x.parquet"]
 
 
 @pytest.fixture(params=["here", "remote"])

@@ -315,6 +315,9 @@ def test_one_table_twice_is_refused(tmp_path):
     for pair in ((path, path), (str(path), tmp_path / "." / "x.csv"), ({"a": np.zeros(1, int)},) * 2):
         with pytest.raises(DataError, match="the roots and the children are one and the same table"):
             RelatedSource(root=pair[0], children=pair[1], related=small(2))
+    roots, children = world(5)
+    source = RelatedSource(root=roots, children=children, related=household())
+    assert as_source(source) is source
 
 
 def test_sources_without_keys_are_refused():
@@ -365,18 +368,12 @@ def test_another_domain_is_refused():
 def test_errors_of_sources_are_withheld():
     """What a source of children raises quotes no record."""
 
+    def fail(*_):
+        raise ValueError("SECRET")
+
     class Failing:
-        def names(self):
-            return ("id", "line", "age", "sex")
-
-        def keyed_batches(self, domain, columns, key):
-            raise ValueError("SECRET")
-
-        def batches(self, domain, columns):
-            raise ValueError("SECRET")
-
-        def raw_batches(self, columns):
-            raise ValueError("SECRET")
+        names = staticmethod(lambda: ("id", "line", "age", "sex"))
+        batches = keyed_batches = raw_batches = fail
 
     roots, _ = world(20)
     for order in ("line", None):
@@ -384,12 +381,6 @@ def test_errors_of_sources_are_withheld():
         with pytest.raises(DataError, match="its own message is withheld") as error:
             list(source.batches(source.related.pair, ["age"]))
         assert error.value.__cause__ is error.value.__context__ is None
-
-
-def test_as_source_leaves_it_as_it_is():
-    roots, children = world(5)
-    source = RelatedSource(root=roots, children=children, related=household())
-    assert as_source(source) is source
 
 
 def test_sorted_relations_of_duckdb_are_refused():

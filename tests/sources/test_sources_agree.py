@@ -29,30 +29,13 @@ def test_every_way_in_gives_the_reference_codes(way, tmp_path, visits):
     assert visits.codes(as_source(way(table, tmp_path))) == visits.expected(table)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        np.zeros((3, 4)),
-        np.zeros((3, 4), bool),
-        np.full((3, 4), "SECRET", object),
-        np.zeros(3, int),
-        np.zeros((3, 5), int),
-        {},
-        {1: np.zeros(3, int)},
-        dict.fromkeys(NAMES, np.array(["SECRET"])),
-        dict.fromkeys(NAMES, np.array([1.0])),
-        {name: np.zeros(number, int) for number, name in enumerate(NAMES)},
-        "x.txt",
-        "x",
-        Path("SECRET.gz"),
-        None,
-        7,
-        [1, 2],
-        object(),
-        CsvSource,
-    ],
-    ids=lambda data: type(data).__name__,
-)
+NONE = [np.zeros((3, 4)), np.zeros((3, 4), bool), np.full((3, 4), "SECRET", object)]
+NONE += [np.zeros(3, int), np.zeros((3, 5), int), {}, {1: np.zeros(3, int)}, dict.fromkeys(NAMES, np.array(["SECRET"]))]
+NONE += [{name: np.zeros(number, int) for number, name in enumerate(NAMES)}, "x.txt", "x", Path("SECRET.gz")]
+NONE += [dict.fromkeys(NAMES, np.array([1.0])), None, 7, [1, 2], object(), CsvSource]
+
+
+@pytest.mark.parametrize("data", NONE, ids=lambda data: type(data).__name__)
 def test_what_cannot_hold_records_is_refused(data, visits):
     assert visits.domain.names == NAMES
     with pytest.raises(DataError) as caught:
