@@ -336,3 +336,40 @@ def gauss() -> type[Gauss]:
 def lap() -> type[Lap]:
     """The class `Lap`."""
     return Lap
+
+
+# --- random words -------------------------------------------------------------------------------------------------
+
+
+class Words:
+    """Random words that are given, and `rest` ever after, if there is one; `asked`: how many, each time."""
+
+    private = False
+
+    def __init__(self, *words: int, rest: int | None = None) -> None:
+        self.left, self.rest, self.asked = list(words), rest, []
+
+    def words(self, count: int) -> np.ndarray:
+        self.asked.append(count)
+        found, self.left = self.left[:count], self.left[count:]
+        assert self.rest is not None or len(found) == count
+        return np.array([*found, *[self.rest] * (count - len(found))], np.uint64)
+
+
+# --- records ------------------------------------------------------------------------------------------------------
+
+
+class Batches:
+    """Codes in batches of `rows`; a log notes when they are read, and `error` is raised behind the first batch."""
+
+    def __init__(
+        self, codes: np.ndarray, rows: int = 10**9, log: list[str] | None = None, error: Exception | None = None
+    ) -> None:
+        self.codes, self.rows, self.log, self.error = codes, rows, [] if log is None else log, error
+
+    def batches(self, domain: dpgm.Domain, columns: list[str]) -> Iterator[list[np.ndarray]]:
+        self.log.append("read")
+        for start in range(0, len(self.codes), self.rows):
+            yield [self.codes[start : start + self.rows, domain.names.index(name)] for name in columns]
+            if self.error is not None:
+                raise self.error

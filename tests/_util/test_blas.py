@@ -22,8 +22,6 @@ VARIABLES = dpgm_core._util.blas._VARIABLES
 
 @define
 class Library:
-    """Stands for a BLAS library, as threadpoolctl shows one."""
-
     threads: int | None
 
     def get_num_threads(self):
@@ -46,8 +44,7 @@ def library(monkeypatch):
 
 
 def test_one_thread_inside_and_all_after(library):
-    """Nested too: the innermost end lifts nothing; and entered again. An error ends the limit, as decorator and as
-    context manager. One thread stays one; what tells no number is left alone."""
+    """Nested, entered again, after an error and as a decorator; one thread stays one, no number is left alone."""
     limit = OneThread()
     for _ in range(2):
         with limit:

@@ -12,28 +12,14 @@ from dpgm_core._util.exact_numbers import amount, decimal_text, sqrt_floor
 from dpgm_core.errors import BudgetError
 
 NOT_AMOUNTS = [math.nan, math.inf, -math.inf, -1, -0.5, 0, 0.0, -0.0, True, False, None, b"1", [1], 1j]
-NOT_TEXTS = [
-    "",
-    "nan",
-    "inf",
-    "Infinity",
-    "-1",
-    "0",
-    "0.0",
-    "1/0",
-    "1 / 3",
-    "1_000",
-    "0x1",
-    "1.2.3",
-    ".",
-    "1e9999",
-    "\uff11",
-]
+
+
+NOT_TEXTS = ["", "nan", "inf", "Infinity", "-1", "0", "0.0", "1/0", "1 / 3"]
+NOT_TEXTS += ["1_000", "0x1", "1.2.3", ".", "1e9999", "\uff11"]
 
 
 @pytest.mark.parametrize("value", [*NOT_AMOUNTS, *NOT_TEXTS, Decimal("NaN"), Decimal("Infinity"), Decimal("1e999")])
 def test_amount_refuses_what_is_not_a_positive_number(value):
-    """NaN, infinities, negatives, zero, bools and anything but number and decimal text are refused."""
     with pytest.raises(BudgetError, match="epsilon must be a positive number"):
         amount("epsilon", value)
 
@@ -57,7 +43,6 @@ def test_amount_is_the_decimal_that_was_written(value, exact):
 
 
 def test_amount_allows_zero_only_when_asked():
-    """Zero passes with zero=True, and negatives still do not."""
     assert amount("rate", 0, zero=True) == 0
     with pytest.raises(BudgetError, match="0 or a positive"):
         amount("rate", -1, zero=True)
@@ -76,7 +61,6 @@ def test_amount_allows_zero_only_when_asked():
     ],
 )
 def test_decimal_text_marks_what_it_rounds(value, text):
-    """Exact decimals print as such, rounded ones carry a tilde, beyond the range of doubles too."""
     assert decimal_text(value) == text
 
 

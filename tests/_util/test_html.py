@@ -20,7 +20,6 @@ def test_no_text_opens_an_element(found):
 
 
 def test_markup_is_not_escaped_twice():
-    """What is markup already stays; a text that looks like it does not."""
     assert tag("p", tag("b", "x"), "<b>") == "<p><b>x</b>&lt;b&gt;</p>"
     assert isinstance(text(Html("<b>")), Html) and text(Html("<b>")) == "<b>"
 

@@ -10,7 +10,6 @@ from dpgm_core._util.lazy import face
 
 @pytest.fixture
 def package(monkeypatch):
-    """A package that lends two names of one module of its own."""
     made, module = ModuleType("lender"), ModuleType("lender.shelf")
     made.__path__, made.__all__ = [], ["b", "a"]
     made.__getattr__, made.__dir__ = face("lender", {"shelf": ["a", "b"]})

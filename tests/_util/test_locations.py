@@ -22,7 +22,6 @@ from dpgm_core.sources import as_source
     ],
 )
 def test_what_is_a_path_and_what_a_url(given: str | Path | Url, found: Path | Url) -> None:
-    """By the scheme."""
     assert place(given) == found
 
 
@@ -57,7 +56,6 @@ def test_a_query_is_never_shown(url: str, shown: str, secret: bool) -> None:
     ],
 )
 def test_what_a_url_must_not_hold(url: str, said: str) -> None:
-    """The refusal quotes nothing of it."""
     with pytest.raises(DataError, match=said) as caught:
         as_source(url)
     assert "5ECRET" not in str(caught.value)

@@ -90,6 +90,5 @@ def test_an_interrupt_is_no_error_to_be_dropped():
 
 
 def test_what_is_no_function_is_refused_before_anything(run):
-    """With what it must be."""
     error, charges, _ = run(5)
     assert isinstance(error, dpgm.OptionError) and "progress must be a function" in str(error) and not charges

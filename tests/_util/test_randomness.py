@@ -17,7 +17,6 @@ ALARM = 1e-9
 @pytest.mark.parametrize("source", [SystemRandomness(), SeededRandomness(1)])
 @pytest.mark.parametrize("count", [0, 1, 65_535, 65_536, 65_537, 150_000])
 def test_words_are_as_many_uint64_as_asked(source, count):
-    """Any count, across the block size, gives that many 64-bit words."""
     words = source.words(count)
     assert words.shape == (count,) and words.dtype == np.uint64
 
@@ -25,10 +24,7 @@ def test_words_are_as_many_uint64_as_asked(source, count):
 @pytest.mark.system_randomness
 @pytest.mark.parametrize("source", [SystemRandomness(), SeededRandomness(1)])
 def test_every_bit_is_fair(source):
-    """Each of the 64 bit positions is balanced over 100 000 words (64 normal tests sharing ALARM).
-
-    For the system's bits, which take no seed, this fails by chance once in a thousand million runs.
-    """
+    """Each of 64 bits is balanced over 100,000 words (64 normal tests sharing ALARM; the system's takes no seed)."""
     bits = np.unpackbits(source.words(100_000).view(np.uint8).reshape(-1, 8), axis=1).mean(axis=0)
     assert np.abs(bits - 0.5).max() * 2 * math.sqrt(100_000) < stats.norm.isf(ALARM / 128)
 
@@ -62,7 +58,6 @@ def test_only_the_system_is_private():
 
 
 def test_a_seed_repeats_and_seeds_differ():
-    """The words are a function of the seed alone, in however many calls they are asked for."""
     whole = SeededRandomness(7).words(10).tolist()
     parts = SeededRandomness(7)
     assert parts.words(3).tolist() + parts.words(7).tolist() == whole
@@ -81,7 +76,6 @@ def test_the_generator_of_a_seed_does_not_move_its_words():
 
 @pytest.mark.parametrize("seed", [-1, 1.0, True, "1", None, math.nan])
 def test_a_seed_is_a_whole_number(seed):
-    """Negatives, floats, bools and texts are refused."""
     with pytest.raises(OptionError, match="seed"):
         SeededRandomness(seed)
 

@@ -15,7 +15,6 @@ from dpgm_core.errors import DomainError
 
 @given(st.text(max_size=200))
 def test_any_text_is_tables_or_a_value_error(text):
-    """Nothing else is raised, whatever the text holds."""
     with contextlib.suppress(ValueError):
         assert isinstance(parse_toml(text), dict)
 
@@ -33,7 +32,6 @@ def test_what_could_hurt_later_is_refused_here(text):
 
 
 def test_the_ends_of_64_bits_are_read():
-    """-2^63 and 2^63 - 1."""
     assert parse_toml(f"a = {-(2**63)}\nb = {2**63 - 1}") == {"a": -(2**63), "b": 2**63 - 1}
 
 
@@ -74,21 +72,8 @@ def test_bytes_are_utf_8_with_or_without_a_mark():
         parse_toml("a = 'é'".encode("latin-1"))
 
 
-HOSTILE = [
-    "plain",
-    'quo"te',
-    "back\\slash",
-    "line\nbreak",
-    "\x1b[2J",
-    "\x7f",
-    "‮evil",
-    "ü",
-    "#",
-    "]",
-    "",
-    "\U0001d518",
-    "\t",
-]
+HOSTILE = ["plain", 'quo"te', "back\\slash", "line\nbreak", "\x1b[2J", "\x7f", "‮evil", "ü"]
+HOSTILE += ["#", "]", "", "\U0001d518", "\t"]
 
 
 def test_whatever_stands_in_a_table_is_read_back():
@@ -112,7 +97,6 @@ def test_whatever_stands_in_a_table_is_read_back():
 
 
 def test_long_lists_stand_in_lines_of_full_width():
-    """Wrapped, and read back."""
     labels = [str(number) for number in range(500)]
     text = domain_toml({"a": {"labels": labels}}, {}, {})
     assert max(map(len, text.split("\n"))) <= 120
@@ -143,11 +127,9 @@ def test_private_bins_are_offered_where_bins_are_a_choice():
 
 @pytest.mark.parametrize("value", [None, object(), "\ud800", 2**63, b"x", {"a": None}])
 def test_what_toml_has_not_is_refused(value):
-    """By a DomainError."""
     with pytest.raises(DomainError):
         toml_value(value)
 
 
 def test_comments_hold_one_line_each():
-    """However the text breaks its lines."""
     assert all(line.startswith("#") for line in comment("a\nb\r\x85c\u2028 d" + " long" * 100).splitlines())

@@ -143,9 +143,6 @@ def _rounds(case: Case, structure: Structure, codes: Array, releases: int) -> It
             yield rounds.next(uniform if clipped else None)
 
 
-# --- less noise than is claimed -----------------------------------------------------------------------------------
-
-
 @frozen(kw_only=True)
 class _ThinNoise:
     """Says what `inner` says, and draws from `thin`."""

@@ -97,9 +97,6 @@ def test_faults_of_the_pipeline_are_refuted(monkeypatch, fault, where):
     assert audited(case, 40_000, 5000, EACH).refuted
 
 
-# --- choices --------------------------------------------------------------------------------------------------------
-
-
 def choices(budget, relation, count):
     """What two neighbouring data sets choose, so often, (count, 1) each: a person brings one candidate level with the
     other, whose score falls as the first one's rises. Each of `count` groups is a choice of its own, for `budget`."""
@@ -141,8 +138,7 @@ def test_choices_stand_and_sharper_ones_do_not(monkeypatch, budget, relation):
 
 
 def test_a_session_of_two_steps_stands_and_a_sharper_one_does_not(monkeypatch):
-    """The joint bound on both steps is below the claim; where choices are thirty times as sharp it is not. Ten such
-    runs gave bounds from 1.07 to 1.46."""
+    """With choices thirty times as sharp the joint bound is above the claim (1.07 to 1.46 in ten runs)."""
     assert not verdict(WHOLE, *two_steps(1), EACH).refuted
     honest = session_module.draw_candidates
     monkeypatch.setattr(session_module, "draw_candidates", lambda scores, h, *more: honest(scores, 30 * h, *more))
@@ -151,8 +147,7 @@ def test_a_session_of_two_steps_stands_and_a_sharper_one_does_not(monkeypatch):
 
 @pytest.mark.landing
 def test_a_session_of_an_exact_account_stands_and_less_noise_or_a_sharper_choice_does_not(monkeypatch):
-    """The joint bound on a noisy table and a planned choice is below the curve's delta; with noise of a sixteenth of
-    its variance, or a choice thirty times as sharp, it is not. One run of each gave bounds of 1.66 and 2.44."""
+    """The bound is below the curve's delta, but not with a sixteenth of the variance or choices 30 times as sharp."""
     claim = Budget.approx(1, Fraction(EXACT.delta(Fraction(1))))
     assert not verdict(claim, *two_steps(40, 60, EXACT), EACH).refuted
     with monkeypatch.context() as patched:
@@ -173,8 +168,6 @@ def test_one_block_is_a_pair_of_neighbours():
             assert shown.shape == (40, len(shift))
             assert len(np.unique(shown[:, 0])) > 1
 
-
-# --- the bounds ---------------------------------------------------------------------------------------------------
 
 CLAIMS = [
     (ReferenceLaplace(), Budget.pure(1)),

@@ -20,7 +20,6 @@ OPEN = Attribute.of_labels("a", ["label 1"], unknown="other", null="missing")
 
 
 def counted(values, attribute=OPEN, **more):
-    """The counts of one column."""
     if not isinstance(values, ArrowSource):
         values = as_source(pa.table({"a": values, **{name: column for name, column in more.items() if name == "id"}}))
     return persons_by_label(values, [attribute], "id" if "id" in more else None, more.get("rows", 1))[0]
@@ -77,7 +76,6 @@ def test_a_person_moves_at_most_r_counts_by_one(rows):
 
 
 def test_order_and_batches_do_not_matter():
-    """The same persons in any order, in any pieces, give the same counts; numbers as keys are their texts."""
     generator = np.random.default_rng(6)
     keys, labels = generator.integers(0, 9, 400), [f"l{one}" for one in generator.integers(0, 30, 400)]
     order = generator.permutation(400)

@@ -18,11 +18,13 @@ from dpgm_core.sources import as_source
 from dpgm_core.sources.contract import Reading
 from dpgm_core.sources.engines import Shipped, received
 from dpgm_core.sources.persons import PersonSource
+from tests.fixtures import Words
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 300, "c": 2})
 TABLE = pa.table(
     {"a": np.arange(900) % 3, "b": np.arange(900) * 7 % 300, "c": np.arange(900) // 450, "id": np.arange(900) // 3}
 )
+
 CHAIN = Counts.of(Structure.chain(DOMAIN))
 
 
@@ -63,7 +65,6 @@ class Answers:
 
 @pytest.mark.parametrize("person", [None, "id"])
 def test_every_source_gives_the_same_sums(person):
-    """Streamed here and summed where the rows are, bit for bit."""
     reading = Reading(domain=DOMAIN, columns=CHAIN.columns, person=person, rows_per_person=2)
     sums = []
     for source in (as_source(TABLE), InParts()):
@@ -74,7 +75,6 @@ def test_every_source_gives_the_same_sums(person):
 
 
 def test_the_context_of_a_source_is_left_whatever_happens():
-    """What it keeps is dropped, also when a sum fails."""
     source = InParts()
     with pytest.raises(ZeroDivisionError), open_rows(source, Reading(domain=DOMAIN, columns=("a",))):
         raise ZeroDivisionError
@@ -99,7 +99,6 @@ def test_merged_codes_are_looked_up_where_the_rows_are():
 
 
 def test_a_sum_of_merged_codes_pickles_and_is_checked_as_its_own():
-    """It travels with what it looks up."""
     recoded = pickle.loads(pickle.dumps(Recoded(Counts.of(Structure(DOMAIN, [("a",)])), {"a": np.zeros(3, np.uint8)})))
     sums = recoded.partial([np.array([0, 1, 2], np.uint8)], None)
     assert sums.tolist() == [3, 0, 0, 3] and recoded.columns == ("a",) and recoded.cells == 4
@@ -187,26 +186,18 @@ def test_sums_may_be_any():
 HALF = Fraction(1, 2)
 
 
-class Words:
-    """Random words that are given."""
-
-    private = False
-
-    def __init__(self, *halves):
-        self.halves = np.array(halves, np.uint32)
-
-    def words(self, count):
-        assert count == len(self.halves) // 2
-        return self.halves.view(np.uint64)
+def halves(*numbers):
+    """Random words whose halves are given."""
+    return Words(*np.array(numbers, np.uint32).view(np.uint64).tolist())
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 2**32), Fraction(1288490188, 2**32), HALF])
 def test_a_coin_compares_32_bits_with_the_rate_exactly(rate):
     """The last word below rate * 2^32 shows True and the next one False, so the probability is the rate, exactly."""
     edge = int(rate * 2**32)
-    shown = draw_subsample(4, rate, Words(0, edge - 1, edge, 2**32 - 1))
+    shown = draw_subsample(4, rate, halves(0, edge - 1, edge, 2**32 - 1))
     assert shown.tolist() == [True, True, False, False]
-    assert draw_subsample(7, Fraction(5, 2**32), Words(*range(8))).tolist() == [True] * 5 + [False] * 2
+    assert draw_subsample(7, Fraction(5, 2**32), halves(*range(8))).tolist() == [True] * 5 + [False] * 2
     drawn = draw_subsample(200_000, rate, SeededRandomness(1)).sum()
     assert abs(drawn - 200_000 * rate) < 6 * (200_000 * rate * (1 - rate)) ** 0.5 + 1  # false alarm 2e-9
     assert draw_subsample(0, rate, SystemRandomness()).tolist() == []
@@ -221,7 +212,6 @@ def keyed(rows, most):
 
 @pytest.mark.parametrize("most", [6, 2])
 def test_all_rows_of_a_person_or_none(most):
-    """In each of a hundred subsamples all rows that count; and every person is in some of them and out of others."""
     domain = Domain.from_sizes({"x": 6})
     persons, seen = read_persons(keyed(6, most), domain, ["x"]), np.zeros(6, int)
     assert persons.records == sum(min(x + 1, most) for x in range(6))
@@ -235,21 +225,17 @@ def test_all_rows_of_a_person_or_none(most):
 
 
 def test_everybody_takes_part_at_rate_one():
-    """Without a random word drawn."""
-    persons = read_persons(as_source(np.arange(5)[:, None]), Domain.from_sizes({"x": 5}), ["x"])
+    """Without a random word; and no records are no pieces."""
+    domain = Domain.from_sizes({"x": 5})
+    persons = read_persons(as_source(np.arange(5)[:, None]), domain, ["x"])
     ((column,), lengths) = persons.subsample(Fraction(1), None)[0]
     assert column.tolist() == [0, 1, 2, 3, 4] and lengths is None and persons.records == 5
-
-
-def test_no_records_are_no_pieces():
-    """An empty data set has an empty subsample, and no coin is tossed."""
-    persons = read_persons(as_source(np.zeros((0, 1), int)), Domain.from_sizes({"x": 5}), ["x"])
-    assert persons.subsample(HALF, None) == []
+    assert read_persons(as_source(np.zeros((0, 1), int)), domain, ["x"]).subsample(HALF, None) == []
+    assert repr(persons) == "Persons(hidden)"
 
 
 def test_no_batch_is_no_record():
-    """A source that yields nothing at all has columns without rows, as one that yields an empty batch has: what depends
-    on the records alone must not fail once they are paid for."""
+    """A source that yields nothing has columns without rows: nothing may fail once the records are paid for."""
 
     class Silent:
         def batches(self, domain, columns):
@@ -260,9 +246,3 @@ def test_no_batch_is_no_record():
     coarser = domain.coarsened({"a": [0] * 150 + [1] * 150})
     for one in (persons, persons.recoded({"a": np.repeat([0, 1], 150)}, coarser)):
         assert one.records == 0 and list(one.pieces(("b", "a"))) == []
-
-
-def test_the_repr_shows_nothing():
-    """Neither codes nor how many there are."""
-    persons = read_persons(as_source(np.full((4861, 1), 3)), Domain.from_sizes({"x": 5}), ["x"])
-    assert repr(persons) == "Persons(hidden)"

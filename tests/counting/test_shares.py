@@ -33,13 +33,11 @@ LENGTHS = np.array([1, 2, 3, 4] * 4)
 
 
 def codes_of(statistic):
-    """The columns that it asks for."""
     return [CODES["abc".index(name)] for name in statistic.columns]
 
 
 @pytest.mark.parametrize("structure", [CHAIN, TIED, EMPTY], ids=["chain", "tied", "empty clique"])
 def test_few_counts_are_the_counts(structure):
-    """The same tables as the blocked kernel gives."""
     few, many = FewCounts(structure), Counts.of(structure)
     found = few.tables(few.partial(codes_of(few), None))
     wanted = many.tables(many.partial(codes_of(many), None))
@@ -66,7 +64,6 @@ def test_scores_are_clipped_person_by_person(structure, norm):
 
 
 def test_each_has_the_sensitivity_of_what_it_sums():
-    """Counts in records, scores in units of 1/grid."""
     terms, clip = Terms(neighbours="add-remove"), ClippedScore(norm=2, grid=8)
     assert FewCounts(CHAIN).sensitivity(terms) == terms.sensitivity(CHAIN)
     scores = ClippedScores(CHAIN, clip=clip, mu=np.zeros(CHAIN.cells))

@@ -20,7 +20,6 @@ from dpgm_core.sources import as_source
 
 
 def test_several_batches_and_threads_add_up():
-    """More records than a batch holds, read in threads, lose and repeat nothing."""
     records = np.random.default_rng(1).integers(0, 7, size=(300_001, 5), dtype=np.uint8)
     structure = Structure.complete(Domain.from_sizes(dict.fromkeys("abcde", 7)))
     tables = count(as_source(records), structure).tables
@@ -30,7 +29,6 @@ def test_several_batches_and_threads_add_up():
 
 
 def test_no_records_count_zero():
-    """An empty source is an ordinary source."""
     counted = count(as_source(np.zeros((0, 2), int)), Structure.chain(Domain.from_sizes({"a": 2, "b": 2})))
     assert counted.records == 0 and not counted.tables.values.any()
 
@@ -92,7 +90,6 @@ SUMS: dict[str, Callable[[], Sum]] = {
 
 
 def sums_of(statistic, domain, persons, seed):
-    """Of persons of one to four rows each."""
     draws = np.random.default_rng(seed)
     lengths = draws.integers(1, 5, persons)
     codes = [draws.integers(0, domain[name].size, lengths.sum(), dtype=np.uint8) for name in statistic.columns]
@@ -171,7 +168,6 @@ def test_sums_that_lost_or_repeated_something_are_refused(name):
 
 @pytest.mark.parametrize("name", ["shares with nothing", "blocks of nothing"])
 def test_no_count_is_negative(name):
-    """Where nothing else is known that is."""
     statistic = SUMS[name]()
     sums = sums_of(statistic, domain_of(statistic), 3, 1)
     sums[-1] = -1
@@ -228,7 +224,6 @@ def pairs_with_records(draw):
 @settings(max_examples=60)
 @given(pairs_with_records())
 def test_products_count_what_blocks_count(given_):
-    """Every table of every structure they take, and the number of records; the blocks are held to a dictionary."""
     structure, codes = given_
     names = structure.domain.names
     told = []

@@ -16,7 +16,6 @@ PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
 
 
 def merged(codes):
-    """Records by the codes that MERGES gives."""
     found = np.array(codes)
     for place, name in enumerate(DOMAIN.names):
         if name in MERGES:
@@ -25,7 +24,6 @@ def merged(codes):
 
 
 def opened(codes, domain, budget, **more):
-    """A curator over these records."""
     settings = {"randomness": SeededRandomness(5), "budget": budget} | more
     return live_curator(codes, Structure(domain, [domain.names[:1]]), **settings)
 

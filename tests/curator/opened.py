@@ -6,7 +6,7 @@ import numpy as np
 
 from dpgm_core import Budget, Domain, Ledger, SeededRandomness, Structure, TableDistance, Workload
 from dpgm_core.privacy.descent import NodeGradients, Regressions
-from tests.fixtures import live_curator
+from tests.fixtures import Batches, live_curator
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2, "c": 4, "d": 2})
 MERGED = DOMAIN.coarsened({"c": [0, 1, 1, 1]})
@@ -29,13 +29,11 @@ def slopes(candidates=PAIRS, **more):
 
 
 def curator(source=CODES, **more):
-    """A curator over 500 records."""
     settings = {"randomness": SeededRandomness(5), "budget": KINDS["zcdp"]} | more
     return live_curator(source, Structure(DOMAIN, [("a",), ("b",), ("c",), ("d",)]), **settings)
 
 
 def ledger(path, budget=None, neighbours="add-remove"):
-    """A new ledger, of 3 times the usual zCDP budget."""
     return Ledger.create(path, name="x", budget=budget or Budget.zcdp("3/2"), neighbours=neighbours)
 
 
@@ -51,19 +49,20 @@ class Noted(SeededRandomness):
         return super().words(count)
 
 
-class NotedSource:
-    """Records that note when they are read, and fail in the middle if told to."""
+class Hooked(SeededRandomness):
+    """Seeded words; the next `armed` times `then` is called, or raised, before any is drawn."""
 
-    def __init__(self, log, fails=False):
-        self.log, self.fails = log, fails
+    def __init__(self, then, armed=10**9):
+        super().__init__(1)
+        self.then, self.armed = then, armed
 
-    def batches(self, domain, columns):
-        self.log.append("read")
-        wanted = [CODES[:, domain.names.index(name)] for name in columns]
-        yield [column[:250] for column in wanted]
-        if self.fails:
-            raise ValueError("Miss Marple, 1890-09-15")
-        yield [column[250:] for column in wanted]
+    def words(self, count):
+        if self.armed:
+            self.armed -= 1
+            if isinstance(self.then, BaseException):
+                raise self.then
+            self.then()
+        return super().words(count)
 
 
 class NotedLedger(Ledger):
@@ -79,16 +78,16 @@ class NotedLedger(Ledger):
 
 
 def noted_ledger(tmp_path, log, refuses=False):
-    """A new ledger that notes its charges in a log."""
     book = NotedLedger.open(ledger(tmp_path / "x.ledger").path)
     book.log, book.refuses = log, refuses
     return book
 
 
 def noted(tmp_path, log, refuses=False, fails=False):
-    """A session's curator, its ledger and its words, all in one log."""
+    """A session's curator, its ledger and its words, all in one log; fails: in the middle of the records."""
+    error = ValueError("Miss Marple, 1890-09-15") if fails else None
     book = noted_ledger(tmp_path, log, refuses)
-    return curator(NotedSource(log, fails), ledger=book, randomness=Noted(log)), book
+    return curator(Batches(CODES, 250, log, error), ledger=book, randomness=Noted(log)), book
 
 
 def take(session, share=Fraction(1, 20)):

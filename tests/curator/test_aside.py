@@ -9,7 +9,7 @@ from dpgm_core import Budget, Domain, Ledger, SeededRandomness, Structure, Table
 from dpgm_core.curator.live import holdouts_of
 from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.errors import BudgetError, DataError, LearningFailed, OptionError, Overspent, StructureError
-from tests.fixtures import live_curator
+from tests.fixtures import Batches, live_curator
 
 DOMAIN = Domain.from_sizes(dict.fromkeys("abcdef", 2))
 STRUCTURE = Structure.chain(DOMAIN)
@@ -43,19 +43,7 @@ class Spy:
         return dpgm.Fit(model=dpgm.Model(curator.structure, Tables.zeros(curator.structure)))
 
 
-class Fails:
-    """A source that cannot be read until it is told to."""
-
-    fails = True
-
-    def batches(self, domain, columns):
-        if self.fails:
-            raise RuntimeError("broken")
-        yield [CODES[:, domain.names.index(name)].astype(np.uint8) for name in columns]
-
-
 def live(tmp_path, ledger, *, structure=STRUCTURE, source=CODES, **more):
-    """A curator that sets the holdout aside."""
     settings = {"randomness": SeededRandomness(3), "ledger": ledger, "split": CHECK} | more
     return live_curator(source, structure, save_to=tmp_path / "one.release.dpgm", **settings)
 
@@ -68,7 +56,6 @@ def fitted(learner, tmp_path, *, budget=ONE, mechanism="laplace", split=CHECK, d
 
 
 def ledger_with(tmp_path, budget):
-    """A ledger that holds exactly the budget."""
     return Ledger.create(
         tmp_path / "one.ledger", name="one", budget=budget, neighbours="add-remove", unit="one person each"
     )
@@ -88,7 +75,6 @@ def test_the_charge_is_the_budget_and_made_once(tmp_path, mechanism, budget):
 
 
 def test_learners_see_neither_the_check_nor_its_budget(tmp_path):
-    """What the curator hands out, lists and offers is the rest of the budget and its tables."""
     spy = Spy()
     done = fitted(spy, tmp_path)
     assert spy.budget == Budget.pure("0.95")
@@ -101,7 +87,6 @@ def test_learners_see_neither_the_check_nor_its_budget(tmp_path):
 
 
 def test_the_pairs_do_not_depend_on_the_records():
-    """The same seed draws the same pairs whatever the records; another seed draws others."""
     chosen = []
     chain = Structure.chain(Domain.from_sizes(dict.fromkeys("abcdefghij", 2)))
     for data, seed in [(CODES, 1), (1 - CODES[:40], 1), (CODES, 2)]:
@@ -115,7 +100,6 @@ def test_the_pairs_do_not_depend_on_the_records():
 
 
 def test_the_check_counts_what_the_records_hold(tmp_path):
-    """With hardly any noise its tables are the true counts of its pairs, and the learner's are those of its own."""
     done = fitted(Spy(), tmp_path, budget=Budget.pure(100_000))
     for release in done.releases:
         for clique, table in release.tables.items():
@@ -162,19 +146,18 @@ def test_rounds_carry_the_check_too(tmp_path):
 
 def test_a_failed_read_charges_nothing_and_the_check_is_still_to_come(tmp_path):
     """Reading fails before the charge: both shares are given back, and the next request pays for both."""
-    source, ledger = Fails(), ledger_with(tmp_path, Budget.pure(1))
+    source, ledger = Batches(CODES, error=RuntimeError("broken")), ledger_with(tmp_path, Budget.pure(1))
     curator = live(tmp_path, ledger, source=source)
     with pytest.raises(DataError):
         curator.release()
     assert (ledger.history(), holdouts_of(curator), curator.remaining) == ((), (), Budget.pure("0.95"))
-    source.fails = False
+    source.error = None
     curator.release()
     assert [entry.cost for entry in ledger.history()] == [Budget.pure(1)]
     assert len(holdouts_of(curator)) == 1
 
 
 def test_a_ledger_that_holds_the_rest_alone_is_not_enough(tmp_path):
-    """The whole is checked before anything is read."""
     ledger = ledger_with(tmp_path, Budget.pure("0.99"))
     curator = live(tmp_path, ledger)
     with pytest.raises(Overspent):
@@ -184,7 +167,6 @@ def test_a_ledger_that_holds_the_rest_alone_is_not_enough(tmp_path):
 
 
 def test_a_learner_that_fails_leaves_both(tmp_path):
-    """The error has what was paid for; learning from it again gives a model of the whole cost."""
     with pytest.raises(LearningFailed, match="the release is paid for and kept") as failed:
         fitted(Spy(fails=True), tmp_path)
     assert [one.holdout for one in failed.value.releases] == [False, True]
@@ -206,9 +188,8 @@ def test_a_replay_serves_what_was_learned_from(tmp_path):
 
 
 def test_what_cannot_be_checked_is_refused_before_anything_is_read(tmp_path):
-    """No pair to draw, a share that is none, and a release without a fit."""
     with pytest.raises(StructureError, match="leave the holdout out"):
-        live(tmp_path, None, structure=Structure.complete(DOMAIN), source=Fails())
+        live(tmp_path, None, structure=Structure.complete(DOMAIN), source=Batches(CODES, error=RuntimeError("broken")))
     with pytest.raises(OptionError, match="below 1"):
         fitted(Spy(), tmp_path, split={"holdout": 1})
     with pytest.raises(OptionError, match="part of a fit"):
@@ -216,7 +197,6 @@ def test_what_cannot_be_checked_is_refused_before_anything_is_read(tmp_path):
 
 
 def test_a_plan_says_what_is_set_aside():
-    """The tables are planned with what is left; the note names the pairs and their noise."""
     planned = dpgm.plan(STRUCTURE, Budget.pure(1), neighbours="add-remove", split=CHECK)
     assert planned.cost == Budget.pure(1)
     bare = dpgm.plan(STRUCTURE, Budget.pure("0.95"), neighbours="add-remove")
@@ -226,7 +206,6 @@ def test_a_plan_says_what_is_set_aside():
 
 
 def test_a_release_file_says_that_it_is_of_a_check(tmp_path):
-    """The flag survives a file; files without it are none."""
     done = fitted(Spy(), tmp_path)
     paths = [one.saved_as for one in done.releases]
     assert [dpgm.load_release(path).holdout for path in paths] == [False, True]

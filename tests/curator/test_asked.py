@@ -38,7 +38,6 @@ def test_a_child_of_what_core_asks_is_none(kind, made):
 
 
 def test_candidates_have_the_names_of_the_workload():
-    """Whatever the order of a clique's attributes; what is asked as a structure must have it, and the domain."""
     candidates = Candidates(WORKLOAD)
     assert candidates.named([("b", "a"), "d"], MERGED) == Structure(MERGED, [("a", "b"), ("d",)])
     assert candidates.own(PAIRS, DOMAIN) == PAIRS

@@ -18,6 +18,7 @@ from dpgm_core.curator.steps import count_grids, find_bins, grid_attributes
 from dpgm_core.errors import BudgetError, DomainError
 from dpgm_core.privacy.bins import BinsPlan, RankDistance, nodes_of
 from dpgm_core.privacy.selection import MAX_TEMPERATURE, probabilities
+from tests.curator.opened import Hooked
 from tests.fixtures import Unread, live_curator
 from tests.private_columns import private_bins
 
@@ -43,8 +44,7 @@ def _curator(data, domain, **more):
 
 
 def test_bins_are_quantiles_where_noise_is_next_to_nothing():
-    """Claim: with a huge temperature the edges are the medians of medians; a heavy value is a bin of its own, and
-    fewer bins come out."""
+    """Edges are medians of medians at a huge temperature; a heavy value is a bin of its own, with fewer bins then."""
     codes = np.repeat(np.arange(100), 10)
     (found,) = _found(_asked(private_bins("x", 4), (MAX_TEMPERATURE,) * 2), _persons(codes), SeededRandomness(0))
     assert found.places == (0, 25, 50, 75, 100)
@@ -57,7 +57,6 @@ def test_bins_are_quantiles_where_noise_is_next_to_nothing():
 
 
 def test_missing_values_take_no_part():
-    """Claim: however many there are, the edges are those of the known values, and they keep their label."""
     codes = np.concatenate([np.repeat(np.arange(100), 10), np.full(5000, 100)])
     persons = _persons(codes)
     asked = _asked(private_bins("x", 4), (MAX_TEMPERATURE,) * 2)
@@ -71,10 +70,7 @@ def test_missing_values_take_no_part():
 
 @pytest.mark.landing
 def test_choices_are_drawn_with_their_exact_probabilities():
-    """Claim: 3,000 bisections of two levels follow the product of the exponential mechanism's probabilities.
-
-    A right version fails with probability 1e-6; the seed is fixed.
-    """
+    """3,000 bisections of two levels follow the exponential mechanism (fixed seed; false alarm 1e-6)."""
     table, h = (3, 1, 4, 2), Fraction(1, 4)
     randomness, ranks = SeededRandomness(3), ranks_of(np.array(table))
     asked, persons = _asked(private_bins("x", 4, cells=4), (h, h)), _persons(np.repeat(np.arange(4), table))
@@ -96,8 +92,7 @@ def test_choices_are_drawn_with_their_exact_probabilities():
 
 @pytest.mark.parametrize("budget", [Budget.pure(1), Budget.zcdp("0.05"), Budget.approx(1, "1e-9")])
 def test_a_session_has_the_bins_that_it_paid_for(budget):
-    """Claim: its domain and workload have the bins, its budget is less their cost, and its codes are those of the
-    bins; the whole session is charged once."""
+    """Domain, workload and codes have the bins, the budget is less their cost, and the session is charged once."""
     domain = Domain([private_bins("age", 8), Attribute.of_size("b", 2)])
     ages = np.random.default_rng(0).integers(0, 100, 4000)
     data = {"age": ages, "b": ages % 2}
@@ -118,7 +113,6 @@ def test_a_session_has_the_bins_that_it_paid_for(budget):
 
 
 def test_the_order_of_records_changes_no_bit():
-    """Claim: the same seed gives the same bins and the same noisy numbers, however records are shuffled or batched."""
     domain = Domain([private_bins("age", 8), private_bins("hours", 4)])
     codes = np.random.default_rng(0).integers(0, 100, (500, 2))
 
@@ -148,7 +142,6 @@ def test_the_order_of_records_changes_no_bit():
     ids=["release", "rounds", "too little", "votes"],
 )
 def test_what_does_not_go_with_private_bins_is_refused_before_the_charge(tmp_path, match, ask, budget):
-    """Claim: votes, too little budget, plain releases and rounds are refused with nothing read or charged."""
     domain = Domain([private_bins("age", 8), Attribute.of_size("b", 2)])
     ledger = Ledger.create(tmp_path / "x.ledger", name="x", budget=budget, neighbours="add-remove")
     made = live_curator(Unread(), Structure(domain, [("age", "b")]), budget=budget, ledger=ledger)
@@ -158,14 +151,8 @@ def test_what_does_not_go_with_private_bins_is_refused_before_the_charge(tmp_pat
 
 
 def test_what_fails_while_bins_are_found_has_no_record_among_its_variables():
-    """Claim: whoever looks through the variables of a traceback sees no codes, not even after Ctrl-C."""
-
-    class Interrupted(SeededRandomness):
-        def words(self, count):
-            raise KeyboardInterrupt
-
     domain = Domain([private_bins("age", 8)])
-    curator = _curator({"age": np.arange(50)}, domain, randomness=Interrupted(1))
+    curator = _curator({"age": np.arange(50)}, domain, randomness=Hooked(KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt) as caught:
         curator.session(workload=Workload.all(domain))
     assert curator.remaining.is_zero
@@ -177,10 +164,7 @@ def test_what_fails_while_bins_are_found_has_no_record_among_its_variables():
 
 
 def test_a_person_of_several_rows_costs_as_many_times_as_much(tmp_path):
-    """Claim: levels have the share whatever the rows, at a temperature as many times lower; a file says the same.
-
-    Of three rows with one key two count.
-    """
+    """The same share of a level at a temperature as many times lower; of three rows of a key two count."""
     domain, budget = Domain([private_bins("age", 4)]), Budget.pure(200)
     data = {"age": np.array([*range(50), 1, 1, 1, 1]), "id": np.array([*range(50), 90, 90, 90, 91])}
     for rows in (1, 2):
@@ -204,7 +188,6 @@ def test_unknown_values_on_a_bin_are_refused(wrong):
 
 
 def test_dates_log_scales_and_capped_numbers_have_private_bins():
-    """Claim: each record is counted in the bin that its value falls in by the domain that was found."""
     tables = {
         "day": {"type": "date", "min": "2020-01-01", "max": "2020-12-31", "bins": {"private": 4}},
         "pay": {"type": "number", "min": 1, "max": 1000, "scale": "log", "cap": True, "bins": {"private": 4}},

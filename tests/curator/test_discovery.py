@@ -33,12 +33,10 @@ PLAIN = Terms(neighbours="add-remove")
 
 
 def domain(**more):
-    """An open column beside a closed one."""
     return Domain.from_dict({"attributes": {"job": OPEN, "sex": {"labels": ["F", "M"]}, **more}})
 
 
 def structure(**more):
-    """The pair of both."""
     return Structure(domain(**more), [("job", "sex")])
 
 
@@ -48,12 +46,10 @@ def table(jobs=("cook",) * 400 + ("pilot",) * 300 + ("diver",) * 2 + (RARE,), **
 
 
 def ledger(path, budget=BUDGET, **terms):
-    """An empty one."""
     return Ledger.create(path / "x.ledger", name="x", budget=budget, neighbours="add-remove", **terms)
 
 
 def fitted(data=None, budget=BUDGET, seed=5, **more):
-    """A fit with named cliques, seeded unless told otherwise."""
     randomness = None if seed is None else SeededRandomness(seed)
     told = {"neighbours": "add-remove", "randomness": randomness, "mechanism": "gaussian"} | more
     return dpgm.fit(table() if data is None else data, told.pop("structure", structure()), budget, **told)
@@ -103,7 +99,6 @@ def test_a_value_of_one_person_appears_nowhere(tmp_path, caplog):
 
 
 def test_a_person_of_many_rows_counts_once_for_a_label():
-    """One person with 5,000 rows of a job does not bring it over the threshold; 400 persons do."""
     jobs = ["cook"] * 400 + [RARE] * 5000
     people = [f"p{n}" for n in range(400)] + ["one"] * 5000
     done = fitted(
@@ -137,7 +132,6 @@ def test_killed_between_the_charges_the_first_is_spent_and_kept(tmp_path, monkey
 
 @pytest.mark.parametrize("way", ["fit", "release", "select"])
 def test_what_fails_after_the_first_charge_says_what_is_kept(tmp_path, monkeypatch, way):
-    """LearningFailed, with the labels and where they are; nothing else is charged or released."""
     book = ledger(tmp_path)
     calls = {
         "fit": lambda **more: dpgm.fit(table(), structure(), BUDGET, mechanism="gaussian", **more),
@@ -160,7 +154,6 @@ def test_what_fails_after_the_first_charge_says_what_is_kept(tmp_path, monkeypat
 
 
 def test_releases_of_one_discovery_count_it_once(tmp_path):
-    """Two releases that took up the same labels cost their sum and the labels once."""
     fitted(save_release=tmp_path / "a.release.dpgm")
     more = {"labels_from": tmp_path / "a.labels.json", "neighbours": "add-remove"}
     two = [
@@ -217,7 +210,6 @@ def refused(error, words, tmp_path, **more):
     ],
 )
 def test_what_cannot_work_is_refused_before_the_first_charge(tmp_path, more, error, words):
-    """Budgets, sources, ledgers, and whatever the rest of the run would be refused for."""
     refused(error, words, tmp_path, **more)
 
 
@@ -258,7 +250,6 @@ def test_a_ledger_that_adds_squares_takes_labels_out_of_its_part_for_others(tmp_
 
 
 def test_labels_of_other_terms_or_columns_are_not_taken_up(tmp_path):
-    """They would not add up, or count something else."""
     fitted(save_release=tmp_path / "a.release.dpgm")
     taken = tmp_path / "a.labels.json"
     with pytest.raises(BudgetError, match="other terms"):
@@ -325,7 +316,6 @@ def test_old_labels_are_compared_as_before(tmp_path):
 
 
 def test_several_open_columns_have_shares_of_their_own():
-    """Their costs add up, and one charge covers them."""
     town = {"labels": {"private": True, "keep": 3, "share": "1/4"}}
     both = Structure(domain(town=town), [("job", "town"), ("sex",)])
     done = fitted(table(town=["here"] * 703), structure=both)
@@ -336,7 +326,6 @@ def test_several_open_columns_have_shares_of_their_own():
 
 
 def test_nothing_found_is_an_answer():
-    """Where no label passes all values are `other`, and the model is about that."""
     done = fitted(table([f"j{n}" for n in range(300)]))
     assert done.model.domain["job"].labels == ("other", "missing")
     assert done.model.marginal("job")[0] > 0.8
@@ -360,11 +349,8 @@ def test_plans_and_checks_count_both_parts():
 
 @pytest.mark.landing
 def test_one_persons_labels_come_out_as_often_as_delta_says():
-    """Through the whole door: two labels of one person, of three in the rows, are told in 1 - (1 - q)^2 of all runs.
-
-    250 runs, seeded; with fresh noise four standard deviations are passed in 6 of 100,000. Without the limit to two
-    labels it would be 1 - (1 - q)^3 of them, which is further away.
-    """
+    """Two labels of one person who has three are told in 1 - (1 - q)^2 of 250 seeded runs, within four standard
+    deviations (false alarm 6e-5 with fresh noise); without the limit to two labels it would be 1 - (1 - q)^3."""
     table = pa.table({"job": ["a", "b", "c"], "sex": ["F"] * 3, "id": ["one"] * 3})
     terms = Terms(neighbours="add-remove", person="id", rows_per_person=2)
     opened = Domain.from_dict({"attributes": {"job": {"labels": {"private": True, "keep": 5, "share": 0.9}}}})
@@ -383,8 +369,7 @@ def test_one_persons_labels_come_out_as_often_as_delta_says():
 
 @pytest.mark.parametrize("wanted", ["fit", "select"])
 def test_what_was_too_large_to_plan_for_stays_out_when_fewer_labels_are_found(tmp_path, wanted):
-    """Claim: candidates are those of the plan, here and in the file; counted by the labels found, there could be more
-    than a workload may have, and the run would end between its two charges."""
+    """Candidates are those of the plan, in the file too; by the labels found they could be too many for a workload."""
     town = {"labels": ["east", "west"]}
     workload = dpgm.Workload.all(domain(town=town), order=2, max_cells=20)
     asked = {"terms": PLAIN, "randomness": SeededRandomness(5)}
@@ -402,7 +387,7 @@ def test_what_was_too_large_to_plan_for_stays_out_when_fewer_labels_are_found(tm
     assert again.session.to_dict() == release.session.to_dict()
 
 
-def any_type(count=3000, seed=1):
+def any_type(count=1500, seed=1):
     """A table of which nothing is described, and what it holds: one person has a label and a number of their own."""
     generator = np.random.default_rng(seed)
     table = {
@@ -421,21 +406,39 @@ def any_type(count=3000, seed=1):
 PERSONS = Terms(neighbours="add-remove", person="id", rows_per_person=2)
 
 
-def found_model(tmp_path=None, book=None, **more):
-    """A fit of that table."""
-    table, domain = any_type()
-    named = {"terms": PERSONS, "randomness": SeededRandomness(5), "mechanism": "gaussian", "ledger": book} | more
-    if tmp_path is not None:
+ANY_BUDGET = Budget.approx(30, "1e-5")
+
+
+def found_model(tmp_path=None, cliques=(("job", "age"), ("paid",), ("since",), ("note",)), domain=None, **more):
+    table, declared = any_type()
+    named = {"terms": PERSONS, "randomness": SeededRandomness(5), "mechanism": "gaussian"} | more
+    if tmp_path is not None and not more.get("labels_from"):
         named["save_release"] = tmp_path / "a.release.dpgm"
-    structure = Structure(domain, [("job", "age"), ("paid",), ("since",), ("note",)])
-    return dpgm.fit(table, structure, Budget.approx(30, "1e-5"), **named), domain
+    return dpgm.fit(table, Structure(domain or declared, cliques), ANY_BUDGET, **named), declared
+
+
+def test_columns_of_any_type_go_on_from_what_was_found(tmp_path):
+    """A run that failed after the first charge has the file, which another run takes up at no further cost."""
+    done, _ = found_model(tmp_path)
+    taken = {"labels_from": tmp_path / "a.labels.json"}
+    single = [("job",), ("age",), ("paid",), ("since",), ("note",)]
+    later, _ = found_model(cliques=single, **taken)
+    assert later.model.domain == done.model.domain
+    # Both together cost the account, and what the later tables cost beside it.
+    whole, rest = done.release.discovery.described.whole, later.release.cost
+    pooled = dpgm.learn([done.release, later.release]).model
+    assert pooled.cost == whole + rest and str(pooled.cost) in pooled.release.guarantee()
+    with pytest.raises(BudgetError, match="laplace"):  # and not after the labels were taken up
+        found_model(cliques=single, mechanism="laplace", **taken)
+    with pytest.raises(DomainError):
+        other = Domain.from_dict({"attributes": {"job": {"private": True, "keep": 9}}})
+        found_model(cliques=[("job",)], domain=other, **taken)
 
 
 def test_columns_of_any_type_are_found_in_one_charge(tmp_path):
     """Types, ranges and labels; two ledger entries; files that read back; what one person has appears nowhere."""
-    budget = Budget.approx(30, "1e-5")
-    book = ledger(tmp_path, budget, person="id", rows_per_person=2)
-    done, declared = found_model(tmp_path, book)
+    book, budget = ledger(tmp_path, ANY_BUDGET, person="id", rows_per_person=2), ANY_BUDGET
+    done, declared = found_model(tmp_path, ledger=book)
     found = done.release.discovery
     kinds = {one.name: one.values.kind for one in done.model.domain}
     assert kinds == {"job": "text", "age": "integer", "paid": "number", "since": "date", "note": "text"}
@@ -472,47 +475,18 @@ def test_the_default_workload_is_that_of_what_was_found():
     """Sets of three too, which are too large with as many labels as each column may have; a stated one is as stated."""
     table, domain = any_type()
     settings = {"terms": PERSONS, "randomness": SeededRandomness(5)}
-    budget = Budget.approx(30, "1e-5")
-    default = dpgm.fit(table, "mst", budget, workload=domain, **settings).release.session.workload
+    default = dpgm.fit(table, "mst", ANY_BUDGET, workload=domain, **settings).release.session.workload
     assert max(map(len, dpgm.Workload.default(with_placeholders(domain)).candidates)) == 2
     assert max(map(len, default.candidates)) == 3 and default.domain["job"].size == 4
     stated = dpgm.Workload.all(domain, order=2)
-    asked = dpgm.fit(table, "mst", budget, workload=stated, **settings).release.session.workload
+    asked = dpgm.fit(table, "mst", ANY_BUDGET, workload=stated, **settings).release.session.workload
     assert asked.candidates == dpgm.Workload.all(with_placeholders(domain), order=2).candidates
-
-
-def test_columns_of_any_type_go_on_from_what_was_found(tmp_path):
-    """A run that failed after the first charge has the file, which another run takes up at no further cost."""
-    done, declared = found_model(tmp_path)
-    table, _ = any_type()
-    structure = Structure(declared, [("job",), ("age",), ("paid",), ("since",), ("note",)])
-    later = dpgm.fit(
-        table,
-        structure,
-        Budget.approx(30, "1e-5"),
-        terms=PERSONS,
-        randomness=SeededRandomness(5),
-        mechanism="gaussian",
-        labels_from=tmp_path / "a.labels.json",
-    )
-    assert later.model.domain == done.model.domain
-    # Both together cost the account, and what the later tables cost beside it.
-    whole, rest = done.release.discovery.described.whole, later.release.cost
-    pooled = dpgm.learn([done.release, later.release]).model
-    assert pooled.cost == whole + rest and str(pooled.cost) in pooled.release.guarantee()
-    with pytest.raises(BudgetError, match="laplace"):  # and not after the labels were taken up
-        dpgm.fit(table, structure, Budget.approx(30, "1e-5"), mechanism="laplace", terms=PERSONS,
-                 randomness=SeededRandomness(5), labels_from=tmp_path / "a.labels.json")  # fmt: skip
-    other = Structure(Domain.from_dict({"attributes": {"job": {"private": True, "keep": 9}}}), [("job",)])
-    with pytest.raises(DomainError):
-        dpgm.fit(table, other, Budget.approx(30, "1e-5"), terms=PERSONS, labels_from=tmp_path / "a.labels.json",
-                 randomness=SeededRandomness(5))  # fmt: skip
 
 
 def test_several_payments_of_one_account_are_one_charge(tmp_path):
     """The first pays for all tables; a larger mu is not of the account, and has no such price."""
     found = found_model()[0].release.discovery
-    book = ledger(tmp_path, Budget.approx(30, "1e-5"), person="id", rows_per_person=2)
+    book = ledger(tmp_path, ANY_BUDGET, person="id", rows_per_person=2)
     table, declared = any_type()
     structure, tables = Structure(found.domain(declared), [("job", "age"), ("paid",)]), found.described.tables
     more = {"ledger": book, "discovery": found, "randomness": SeededRandomness(1), "terms": PERSONS}
@@ -530,28 +504,25 @@ def test_several_payments_of_one_account_are_one_charge(tmp_path):
 
 def test_a_run_that_finds_nothing_keeps_the_rest_of_its_budget(tmp_path):
     """Of 60 persons nothing comes out: the first charge is spent, the second is not made."""
-    book = ledger(tmp_path, Budget.approx(2, "1e-5"))
+    book, whole = ledger(tmp_path, Budget.approx(2, "1e-5")), Budget.approx(2, "1e-5")
     table, declared = any_type(60)
     structure = Structure(declared, [("job",), ("age",)])
+    again = {"neighbours": "add-remove", "mechanism": "gaussian"}
     with pytest.raises(LearningFailed, match="nothing was found of the 5 columns of any type") as caught:
-        dpgm.fit(table, structure, Budget.approx(2, "1e-5"), neighbours="add-remove", ledger=book, mechanism="gaussian",
-                 save_release=tmp_path / "a.release.dpgm")  # fmt: skip
+        dpgm.fit(table, structure, whole, ledger=book, save_release=tmp_path / "a.release.dpgm", **again)
     assert RARE not in str(caught.value) and caught.value.discovery.described.columns
     (spent,) = book.history()
     assert spent.cost.epsilon < 1 and spent.cost.delta == Fraction("9e-6")
-    again = {"neighbours": "add-remove", "ledger": book, "mechanism": "gaussian"}
     with pytest.raises(LearningFailed, match="nothing was found"):
-        dpgm.fit(table, structure, Budget.approx(2, "1e-5"), labels_from=tmp_path / "a.labels.json", **again)
+        dpgm.fit(table, structure, whole, ledger=book, labels_from=tmp_path / "a.labels.json", **again)
     # Beside a column that is described the run goes on.
     described = Domain.from_dict({"attributes": {"job": {"private": True}, "id": {"labels": ["p1", "p2"]}}})
-    some = dpgm.fit(table, Structure(described, [("job", "id")]), Budget.approx(2, "1e-5"), neighbours="add-remove",
-                    mechanism="gaussian", randomness=SeededRandomness(1))  # fmt: skip
+    some = dpgm.fit(table, Structure(described, [("job", "id")]), whole, randomness=SeededRandomness(1), **again)
     assert some.model.domain["job"].labels == ("other", "missing")
 
 
 @pytest.fixture(scope="module")
 def found_file(tmp_path_factory):
-    """The text of a file with columns that were found."""
     folder = tmp_path_factory.mktemp("found")
     found_model(folder)
     return (folder / "a.labels.json").read_text()
@@ -560,19 +531,19 @@ def found_file(tmp_path_factory):
 @pytest.mark.parametrize(
     "edit",
     [
-        lambda found: found["described"].update(variance="1"),
-        lambda found: found["described"].update(shapes_variance="1"),
-        lambda found: found["described"].update(threshold=3),
-        lambda found: found["described"].update(budget={"epsilon": "1/100", "delta": "9e-6"}),
-        lambda found: found["described"].update(whole={"epsilon": "1", "delta": "1e-5"}),
-        lambda found: found["described"].update(whole={"epsilon": "30", "delta": "85e-7"}),
-        lambda found: found["described"].update(tables={"mu_squared": "16"}),
-        lambda found: found["described"].update(tables={"rho": "1/100"}),
+        {"variance": "1"},
+        {"shapes_variance": "1"},
+        {"threshold": 3},
+        {"budget": {"epsilon": "1/100", "delta": "9e-6"}},
+        {"whole": {"epsilon": "1", "delta": "1e-5"}},
+        {"whole": {"epsilon": "30", "delta": "85e-7"}},
+        {"tables": {"mu_squared": "16"}},
+        {"tables": {"rho": "1/100"}},
+        {"columns": []},
         lambda found: found["described"]["columns"][0]["labels"].append(["zz", 3]),
         lambda found: found["described"]["columns"][1]["shapes"].append(["integer 2^99", 3000]),
         lambda found: found["described"]["columns"][2]["labels"].append(["12,50", 4000]),
         lambda found: found["described"]["columns"][0].update(declared={"labels": ["a"]}),
-        lambda found: found["described"].update(columns=[]),
         lambda found: found.update(described={}),
     ],
 )
@@ -580,7 +551,10 @@ def test_columns_that_no_release_finds_are_refused(tmp_path, found_file, edit):
     """A file whose noise would not be covered by its cost, or whose content no release has."""
     path = tmp_path / "a.labels.json"
     document = json.loads(found_file)
-    edit(document["discovery"])
+    if isinstance(edit, dict):
+        document["discovery"]["described"].update(edit)
+    else:
+        edit(document["discovery"])
     path.write_text(json.dumps(document))
     with pytest.raises(ModelFileError):
         load_discovery(path)

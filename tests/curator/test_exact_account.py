@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpgm_core import Budget, BudgetError, Domain, Overspent, SeededRandomness, Structure, Workload, load_release
+from dpgm_core import Budget, BudgetError, Domain, Overspent, SeededRandomness, Structure, Workload, load_release, make
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.privacy.bins import bins_choices, plan_bins
 from dpgm_core.privacy.gaussian import gaussian_mu_squared
@@ -93,7 +93,6 @@ def test_what_was_not_planned_is_paid_at_pi_over_two():
 
 
 def test_a_holdout_is_not_spent_by_choices():
-    """What is reserved stays, whoever asks for it."""
     with opened(account((1, Fraction(1, 20)))) as session:
         session.reserve_holdout(Fraction(1, 2))
         kept = session.budget
@@ -115,7 +114,6 @@ def test_a_holdout_is_not_spent_by_choices():
     ],
 )
 def test_an_account_that_is_not_paid_for_is_refused(tmp_path, own, budget):
-    """Before a record is read and anything is charged."""
     book = ledger(tmp_path / "x.ledger", budget)
     with pytest.raises(BudgetError, match="account"):
         opened(own, budget=budget, source=Unread(), ledger=book)
@@ -123,7 +121,6 @@ def test_an_account_that_is_not_paid_for_is_refused(tmp_path, own, budget):
 
 
 def test_votes_are_taken_off_first(tmp_path):
-    """The account is of what votes leave, and the guarantee names both sums."""
     own = account(whole=TWICE - HALF)
     with pytest.raises(BudgetError, match="does not cover"):
         voting(Unread()).session(workload=VOTES_ON, votes=HALF, account=account(whole=TWICE))
@@ -149,14 +146,9 @@ def test_private_bins_are_planned_choices(tmp_path, neighbours):
     own = account(fixed=levels)
 
     def session(own):
-        made = live_curator(
-            {"age": ages, "b": ages % 2},
-            Structure(domain, [("b",)]),
-            budget=WHOLE,
-            neighbours=neighbours,
-            randomness=SeededRandomness(1),
-            save_to=tmp_path / f"{own.count}.dpgm",
-        )
+        more = {"budget": WHOLE, "neighbours": neighbours, "randomness": SeededRandomness(1)}
+        saved, data = tmp_path / f"{own.count}.dpgm", {"age": ages, "b": ages % 2}
+        made = live_curator(data, Structure(domain, [("b",)]), save_to=saved, **more)
         return made, made.session(workload=workload, account=own)
 
     made, opened_with = session(own)
@@ -172,56 +164,35 @@ def test_private_bins_are_planned_choices(tmp_path, neighbours):
     load_release(tmp_path / "0.dpgm")
 
 
-def test_another_noise_than_the_accounts_is_refused(monkeypatch):
-    """Before the charge: a mechanism of the name whose noise is none that the account is proven for."""
-    monkeypatch.setattr("dpgm_core.curator.live.session_mechanism", lambda *_: Widened())
+@attrs.frozen
+class Switches:
+    """Gaussian noise where a person moves at most so many cells, Laplace noise elsewhere."""
+
+    cells: int
+    own_randomness = None
+
+    def noise(self, sensitivity, budget):
+        return make("mechanism", "gaussian" if sensitivity.l0 <= self.cells else "laplace").noise(sensitivity, budget)
+
+
+def test_another_noise_than_the_accounts_is_refused_before_the_charge(monkeypatch):
+    """Also Gaussian noise where one cell moves, as it is tried, that would be refused at the first table of more."""
     made = curator(Unread(), budget=WHOLE)
+    with pytest.raises(BudgetError, match="discrete Gaussian noise only; leave the mechanism out"):
+        made.session(workload=WORKLOAD, account=account(), mechanism=Switches(1))
+    monkeypatch.setattr("dpgm_core.curator.live.session_mechanism", lambda *_: Switches(0))
     with pytest.raises(BudgetError, match="discrete Gaussian noise only"):
         made.session(workload=WORKLOAD, account=account())
     assert made.remaining == WHOLE
 
 
-def test_a_mechanism_whose_noise_changes_is_refused_before_the_charge():
-    """It is Gaussian where one cell moves, as it is tried, and would be refused at the first table of more."""
-    made = curator(Unread(), budget=WHOLE)
-    with pytest.raises(BudgetError, match="discrete Gaussian noise only; leave the mechanism out"):
-        made.session(workload=WORKLOAD, account=account(), mechanism=Switches())
-    assert made.remaining == WHOLE
-
-
 def test_amounts_of_an_account_are_exact():
-    """Whatever they are given as; a float would be rounded in sums."""
     made = SessionAccount(mu_squared=0.1, choices=((2, "0.3"),))
     assert made == SessionAccount(mu_squared=Fraction(1, 10), choices=((2, Fraction(3, 10)),))
     assert type(made.mu_squared) is type(made.choices[0][1]) is Fraction
 
 
-@attrs.frozen
-class Switches:
-    """Gaussian noise where a person moves one cell, and Laplace noise elsewhere."""
-
-    own_randomness = None
-
-    def noise(self, sensitivity, budget):
-        from dpgm_core import make
-
-        return make("mechanism", "gaussian" if sensitivity.l0 <= 1 else "laplace").noise(sensitivity, budget)
-
-
-@attrs.frozen
-class Widened:
-    """Laplace noise in the place of Gaussian noise."""
-
-    own_randomness = None
-
-    def noise(self, sensitivity, budget):
-        from dpgm_core import make
-
-        return make("mechanism", "laplace").noise(sensitivity, budget)
-
-
 def test_choices_come_out_as_under_zcdp():
-    """Their temperatures are those that their budget gives, planned or not."""
     with opened(account((1, Fraction(1, 20)))) as session:
         each = session.budget * Fraction(1, 20)
         choice = session.select(flat(), each)

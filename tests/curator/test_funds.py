@@ -20,12 +20,10 @@ TENTH = Budget.pure("1/10")
 
 @pytest.fixture
 def ledger(tmp_path):
-    """With epsilon = 1, under add-remove."""
     return Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.pure(1), neighbours="add-remove")
 
 
 def test_parts_add_up_exactly():
-    """Ten tenths are 1; an eleventh is refused, and nothing remains to be asked for."""
     funds = Funds(Budget.pure(1))
     for _ in range(10):
         with funds.charge(funds.resolve(TENTH)):
@@ -52,7 +50,6 @@ def test_the_charge_follows_the_body_and_is_on_the_receipt(ledger):
 
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])
 def test_what_fails_is_given_back(ledger, failure):
-    """Budget, ledger and the name of the file are as before, whatever stopped the body."""
     funds = Funds(Budget.pure(1), ledger)
     with pytest.raises(failure), funds.charge(TENTH):
         raise failure
@@ -60,7 +57,6 @@ def test_what_fails_is_given_back(ledger, failure):
 
 
 def test_a_ledger_that_is_full_refuses_before_the_body(ledger):
-    """And the funds keep what they had."""
     ledger.charge(Budget.pure("0.95"))
     funds = Funds(Budget.pure(1), ledger)
     with pytest.raises(Overspent), funds.charge(TENTH):
@@ -69,7 +65,6 @@ def test_a_ledger_that_is_full_refuses_before_the_body(ledger):
 
 
 def names_of(funds, count=2):
-    """The files of so many charges."""
     names = []
     for _ in range(count):
         with funds.charge(TENTH) as receipt:
@@ -86,7 +81,6 @@ def test_files_are_numbered_and_failed_numbers_are_used_again(tmp_path):
 
 
 def test_threads_never_spend_the_same_budget_twice():
-    """Sixteen at once ask for a tenth of 1 each: ten are served."""
     funds, start, served = Funds(Budget.pure(1)), Barrier(16), []
 
     def ask():
@@ -102,19 +96,12 @@ def test_threads_never_spend_the_same_budget_twice():
 
 
 @pytest.mark.parametrize("budget", [Budget.zero("pure"), 1, None, "1"])
-def test_funds_are_a_positive_budget(budget):
-    """Nothing else can be spent."""
+def test_funds_are_a_positive_budget_of_one_kind(budget):
     with pytest.raises(BudgetError):
         Funds(budget)
-
-
-def test_other_kinds_cannot_be_asked_for():
-    """rho from funds of epsilon."""
     with pytest.raises(BudgetError):
         Funds(Budget.pure(1)).resolve(Budget.zcdp(Fraction(1, 10)))
 
-
-# --- the names of files -------------------------------------------------------------------------------------------
 
 RUN = """
 import os, signal, sys, time

@@ -27,7 +27,7 @@ from tests.curator.opened import (
     slopes,
     take,
 )
-from tests.fixtures import live_curator
+from tests.fixtures import in_a_fork, live_curator
 from tests.partitioned import PLANTED, Partitioned
 from tests.private_columns import private_bins
 
@@ -40,7 +40,6 @@ GAUSSIAN, TWO = make("mechanism", "gaussian"), {"budget": Budget.zcdp(2)}
 
 
 def same(one, other):
-    """Whether two releases hold the same numbers, and say the same of them."""
     assert one.tables.values.tolist() == other.tables.values.tolist()
     for name in ("total", "total_variance", "cost", "terms"):
         assert getattr(one, name) == getattr(other, name)
@@ -53,13 +52,9 @@ def noted(tmp_path, source, refuses=False, **more):
     return curator(source, ledger=book, randomness=Noted(source.log), **more), book
 
 
-# --- the same bits --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(("kind", "rows"), [("pure", 3), ("zcdp", None), ("zcdp", 3), ("approx", 1)])
 def test_a_session_draws_what_it_draws_of_records_held_here(kind, rows):
-    """Claim: with the same words every step gives the same, for any partitions, persons and budgets."""
     person = {} if rows is None else {"person": "id", "rows_per_person": rows}
     kept = np.minimum(np.bincount(OF_PERSONS["id"]), rows or 500).sum()
     found = []
@@ -182,9 +177,6 @@ def test_what_does_not_fit_is_counted_when_it_is_asked_for(room, monkeypatch):
     assert before > 1
 
 
-# --- the order, and what is lost ------------------------------------------------------------------------------------
-
-
 def test_all_is_counted_then_charged_then_drawn_and_the_source_left(tmp_path):
     """Claim: one sum before the charge, none after it, and no word before; the context is left at the end, once."""
     source = Partitioned(table=TABLE)
@@ -282,9 +274,6 @@ def test_sums_that_cannot_be_are_refused_before_the_charge(lie, what, tmp_path):
     assert not any(str(number) in str(caught.value) for number in (500, 499, 501))
 
 
-# --- what is no sum -------------------------------------------------------------------------------------------------
-
-
 def test_rounds_and_votes_are_refused_by_name_before_anything_is_spent(tmp_path):
     """Claim: neither the source nor the ledger is touched, and the words say what would do."""
     source = Partitioned(table=TABLE)
@@ -298,15 +287,12 @@ def test_rounds_and_votes_are_refused_by_name_before_anything_is_spent(tmp_path)
     assert not source.log and not book.history() and opened.remaining == opened.budget
 
 
-# --- codes that are merged ------------------------------------------------------------------------------------------
-
-
 @given(
     sizes=st.lists(st.integers(1, 4), min_size=3, max_size=3),
     merged=st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=3, max_size=3),
     records=st.integers(0, 20),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_adding_up_cells_is_counting_recoded_rows(sizes, merged, records):
     """Claim: what is kept of tables as codes are merged is bit for bit what recoded rows would count."""
     rng = np.random.default_rng(records)
@@ -342,21 +328,17 @@ def test_records_that_come_in_the_middle_of_a_session_are_not_counted():
 def test_a_twin_in_a_forked_process_leaves_the_source_to_the_original():
     """Claim: neither leaving the twin's session nor forgetting it leaves the source, whose connection is shared."""
     source = Partitioned(table=TABLE)
-    opened = curator(source)
-    with opened.session(workload=WORKLOAD) as session:
-        read, write = os.pipe()
-        child = os.fork()
-        if not child:
-            with session:
-                pass
-            del session, opened
-            gc.collect()
-            os.write(write, " ".join(source.log).encode())
-            os._exit(0)
-        os.close(write)
-        with os.fdopen(read) as pipe:
-            assert pipe.read() == "enter sum"
-        os.waitpid(child, 0)
+    made = {"session": curator(source).session(workload=WORKLOAD)}
+
+    def leave():
+        with made["session"]:
+            pass
+        made.clear()
+        gc.collect()
+        return " ".join(source.log)
+
+    with made["session"] as session:
+        assert in_a_fork(leave) == "enter sum"
         session.measure(["a"], session.remaining)
     assert source.log == ["enter", "sum", "exit"]
 

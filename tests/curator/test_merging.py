@@ -35,8 +35,7 @@ def told(one):
 @pytest.mark.parametrize("before", [False, True])
 @pytest.mark.parametrize("budget", [Budget.pure(10**7), Budget.zcdp(10**10)], ids=lambda one: one.kind)
 def test_steps_after_a_merge_are_those_of_merged_records(budget, before):
-    """Claim: at a budget without noise to speak of each step gives what it gives in a session over records that were
-    merged before it opened, at the same cost, whether or not every kind of step came before the merge."""
+    """Without noise to speak of each step costs and gives what it does over records merged before the session."""
     with opened(CODES, DOMAIN, budget).session(workload=WORKLOAD) as session:
         earlier = steps(session, session.domain, pairs=False) if before else []
         assert session.coarsen(MERGES) == COARSE
@@ -68,8 +67,7 @@ def held(rows, counted):
 
 @pytest.mark.parametrize("counted", [False, True])
 def test_no_neighbours_are_further_apart_after_a_merge_than_is_claimed(counted):
-    """Claim: of all neighbours with one record more and all pairs that differ in one, tables, distances and sums of
-    gradients move by at most what the steps' noise is for, and tables by just that."""
+    """Of all neighbours tables move by just what the noise is for, distances and gradients by that at most."""
     every, base = list(itertools.product(range(3), range(2), range(4))), [(2, 0, 1), (0, 1, 3)]
     structure, own, distance = Structure(COARSE, WORKLOAD.candidates), gradients(COARSE), scores(COARSE)
     sums = GradientSums(own, "zcdp")

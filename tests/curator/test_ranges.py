@@ -149,39 +149,31 @@ def test_n_is_estimated_from_windows_too():
 
 
 def test_what_goes_not_with_ranges_is_refused_before_a_charge(tmp_path):
-    """Other splits, unknown names, rounds, weighted rows; nothing is charged."""
-    with pytest.raises(dpgm.OptionError, match="not with split = 'contrasts'"):
-        dpgm.release(
-            CODES, STRUCTURE, Budget.zcdp(1), neighbours="add-remove", split={"tables": "contrasts", "ranges": ["age"]}
-        )
-    with pytest.raises(dpgm.OptionError, match="must be a list of attributes"):
-        dpgm.release(CODES, STRUCTURE, Budget.zcdp(1), neighbours="add-remove", split={"ranges": "age"})
-    with pytest.raises(dpgm.StructureError, match="did you mean 'age'"):
-        curator(BUDGETS["rho"], ranges=("agee",))
     book = dpgm.Ledger.create(
         tmp_path / "a.ledger", name="a", budget=Budget.zcdp(9), neighbours="add-remove", unit="row"
     )
-    pairs = Structure(DOMAIN, [("age", "sex")])
-    for verb in (dpgm.release, dpgm.fit):
-        with pytest.raises(dpgm.StructureError, match="no clique is \\['age'\\] alone"):
-            verb(
-                CODES, pairs, Budget.zcdp(1), "gaussian", ledger=book, split={"ranges": ["age"]},
-                terms=Terms(neighbours="add-remove", unit="row"),
-            )  # fmt: skip
-    lacking = Workload.of(DOMAIN, [["sex"]])
-    with pytest.raises(dpgm.StructureError, match="no clique is \\['age'\\] alone"):
-        dpgm.fit(
-            CODES, "mst", Budget.zcdp(1), workload=lacking, ledger=book, split={"ranges": ["age"]},
-            terms=Terms(neighbours="add-remove", unit="row"),
-        )  # fmt: skip
+    terms, split, rho = Terms(neighbours="add-remove", unit="row"), {"ranges": ["age"]}, Budget.zcdp(1)
+    pairs, lacking = Structure(DOMAIN, [("age", "sex")]), {"workload": Workload.of(DOMAIN, [["sex"]])}
+    for verb, target, mechanism, more, words in (
+        (dpgm.release, STRUCTURE, None, {"split": split | {"tables": "contrasts"}}, "not with split = 'contrasts'"),
+        (dpgm.release, STRUCTURE, None, {"split": {"ranges": "age"}}, "must be a list of attributes"),
+        (dpgm.release, pairs, "gaussian", {}, r"no clique is \['age'\] alone"),
+        (dpgm.fit, pairs, "gaussian", {}, r"no clique is \['age'\] alone"),
+        (dpgm.fit, "mst", None, lacking, r"no clique is \['age'\] alone"),
+    ):
+        given = {"mechanism": mechanism} if mechanism else {}
+        with pytest.raises((dpgm.OptionError, dpgm.StructureError), match=words):
+            verb(CODES, target, rho, **given, **{"split": split, "terms": terms, "ledger": book} | more)
     assert not book.history()
+    with pytest.raises(dpgm.StructureError, match="did you mean 'age'"):
+        curator(BUDGETS["rho"], ranges=("agee",))
     opened = curator(BUDGETS["rho"])
     with pytest.raises(dpgm.BudgetError, match="ranges out"):
         opened.rounds(3, sampling_rate=0.1)
     assert opened.remaining == opened.budget
-    asked = {"neighbours": "add-remove", "split": {"ranges": ["age"]}}
+    asked, delta = {"neighbours": "add-remove", "split": split}, Budget.approx(1, "1e-6")
     wide = Structure(Domain.from_sizes({"age": 64, "sex": 2}), [("age",), ("sex",)])
     with pytest.raises(dpgm.BudgetError, match="ranges out"):
-        dpgm.plan(STRUCTURE, Budget.approx(1, "1e-6"), mechanism="gaussian", learner="psgd", **asked)
+        dpgm.plan(STRUCTURE, delta, mechanism="gaussian", learner="psgd", **asked)
     with pytest.raises(dpgm.BudgetError, match=r"measure ranges beside other tables for Gaussian.* leave ranges out$"):
-        dpgm.plan(wide, Budget.approx(1, "1e-6"), mechanism=TruncatedLaplace(), **asked)
+        dpgm.plan(wide, delta, mechanism=TruncatedLaplace(), **asked)

@@ -20,12 +20,10 @@ PAIR, MARGIN = [("a", "b")], [("b",)]
 
 
 def live(data=CODES, structure=STRUCTURE, **more):
-    """A curator over a few records."""
     return live_curator(data, structure, randomness=dpgm.SeededRandomness(1), **more)
 
 
 def made(*asked, **more):
-    """What a curator of records hands out for these requests."""
     door = live(**more)
     for one in asked:
         door.release(**one)
@@ -34,12 +32,9 @@ def made(*asked, **more):
 
 @pytest.mark.parametrize("wrapped", [lambda made: made, GuardedCurator], ids=["itself", "door"])
 def test_curators_say_whether_their_releases_were_paid_for_before(wrapped):
-    """A learner need not know which class serves it."""
     assert wrapped(live()).replayed is False
     assert ReplayCurator(live().release()).replayed is True
 
-
-# --- what was asked is served again -------------------------------------------------------------------------------
 
 REQUESTS = {
     "9/10 and 1/10": [{"budget": Budget.pure("9/10")}, {"budget": Budget.pure("1/10")}],
@@ -53,7 +48,6 @@ REQUESTS = {
 
 @pytest.mark.parametrize("asked", REQUESTS.values(), ids=REQUESTS)
 def test_an_adaptive_learner_is_served_what_it_was_served(asked):
-    """Same requests, same releases; budget, remaining and released are what they were at each step."""
     before, saved = live(), made(*asked)
     again = ReplayCurator(saved, STRUCTURE)
     assert again.budget == before.budget and again.terms == before.terms and again.structure == STRUCTURE
@@ -82,23 +76,16 @@ def test_an_optimal_split_is_asked_for_as_one_budget():
     assert ReplayCurator(saved).release(budget=ONE, split="even") is saved[0]  # split as it once was
 
 
-def test_cliques_are_matched_in_any_order():
-    """Of the cliques, and of a clique's attributes; a single attribute may be its name."""
+def test_cliques_are_matched_in_any_order_and_serve_a_wider_model():
     saved = made({"budget": HALF, "cliques": [("a", "b"), ("b",)]}, {"cliques": MARGIN})
     replay = ReplayCurator(saved, STRUCTURE)
     assert replay.release(budget=HALF, cliques=["b", ("b", "a")]) is saved[0]
     assert replay.release(cliques=["b"]) is saved[1]
-
-
-def test_a_release_serves_a_wider_model():
-    """The structure of the model may be larger than what was measured, for one release and for several."""
     saved = made({"budget": HALF, "cliques": MARGIN}, {"cliques": MARGIN})
     assert ReplayCurator(saved[0], STRUCTURE).release() is saved[0]
     replay = ReplayCurator(saved, STRUCTURE)
     assert (replay.release(budget=HALF), replay.release()) == saved
 
-
-# --- what was not asked is refused --------------------------------------------------------------------------------
 
 REFUSALS = {
     "other budget": (
@@ -182,8 +169,7 @@ def test_a_learner_of_one_release_gets_several_as_one(adaptive):
 
 
 def test_without_a_structure_there_is_room_for_all_that_was_measured():
-    """The first release's structure where it holds all others, else every table of any; of files that do not say what
-    they were made to learn, as older ones."""
+    """The first release's structure if it holds all others, else all tables, where files say nothing of it."""
     saved = [evolve(one, modelled=None) for one in made({"budget": HALF, "cliques": MARGIN}, {"cliques": PAIR})]
     assert ReplayCurator(saved).structure.cliques == (("b",), ("a", "b"))
     assert ReplayCurator(saved[::-1]).structure.cliques == (("a", "b"),)
@@ -197,7 +183,6 @@ def test_a_learner_that_leaves_releases_unused_is_refused(adaptive):
 
 
 def test_releases_that_do_not_add_up_are_refused():
-    """Nothing, another relation, another unit."""
     with pytest.raises(BudgetError, match="at least one release"):
         ReplayCurator([])
     one, _ = made({"budget": HALF}, {})
@@ -207,21 +192,16 @@ def test_releases_that_do_not_add_up_are_refused():
 
 
 def test_a_model_that_lacks_a_measured_clique_is_refused():
-    """Also if only the second release has it."""
     saved = made({"budget": HALF, "cliques": MARGIN}, {"cliques": PAIR})
     for releases in (saved, saved[::-1]):
         with pytest.raises(StructureError, match=r"\('a', 'b'\), which no clique of the model contains"):
             ReplayCurator(releases, Structure(STRUCTURE.domain, [("a",), ("b",)]))
 
 
-def test_a_replay_holds_no_session():
-    """What would have to be chosen anew is refused; what was chosen is in the files."""
+def test_a_replay_holds_no_session_and_no_rounds():
+    """Nor clipped scores to learn from; counts of the last round can be learned from."""
     with pytest.raises(BudgetError, match="selecting needs"):
         ReplayCurator(made({})).session(workload=Workload.all(STRUCTURE.domain))
-
-
-def test_a_replay_holds_no_rounds():
-    """Neither to train on, nor clipped scores to learn from; counts of the last round can be learned from."""
     with pytest.raises(BudgetError, match="holds finished releases, no rounds"):
         ReplayCurator(made({})).rounds(3, sampling_rate=0.5)
     door = live(total=40)
@@ -233,9 +213,6 @@ def test_a_replay_holds_no_rounds():
         rounds.next(beliefs)
     with pytest.raises(BudgetError, match="holds clipped scores of a round of training, not counts"):
         ReplayCurator(door.released)
-
-
-# --- mixed kinds of budget ----------------------------------------------------------------------------------------
 
 
 def test_mixed_kinds_are_replayed_at_a_stated_delta():
@@ -253,18 +230,12 @@ def test_mixed_kinds_are_replayed_at_a_stated_delta():
     assert replay.remaining.is_zero
 
 
-# --- error bars ---------------------------------------------------------------------------------------------------
-
-
 def test_a_model_of_several_releases_cannot_be_bootstrapped(adaptive):
     """A simulated release cannot answer what the learner would have asked after seeing another first one."""
     model = run_learner(adaptive(), live(), EXACT).model
     with pytest.raises(dpgm.OptionError, match="it learned from 2 releases, one asked for after another") as caught:
         dpgm.bootstrap(model, 5, learner=adaptive())
     assert "\n" not in str(caught.value)
-
-
-# --- threads and wrong types ----------------------------------------------------------------------------------------
 
 
 def test_a_release_is_not_served_twice_by_what_accept_calls():
@@ -278,7 +249,6 @@ def test_a_release_is_not_served_twice_by_what_accept_calls():
 
 @pytest.mark.parametrize("wrong", [None, 2.5, "x.dpgm", b"x", {}, [1]])
 def test_what_is_no_release_is_refused(wrong):
-    """In our words."""
     with pytest.raises((dpgm.OptionError, BudgetError), match="a replay"):
         ReplayCurator(wrong)
     with pytest.raises(dpgm.StructureError, match="must be a Structure"):
@@ -286,8 +256,7 @@ def test_what_is_no_release_is_refused(wrong):
 
 
 def test_a_release_of_other_tables_remembers_what_it_was_made_to_learn(tmp_path):
-    """Made for one structure and of tables inside its cliques, it is learned over that structure again, from its file
-    too, and with what other releases measured outside; a release of the structure's own tables says nothing more."""
+    """It is learned over its own structure again, from its file too, and with what other releases measured outside."""
     domain = Domain.from_sizes({"a": 2, "b": 2, "c": 2})
     wide = Structure(domain, [("b", "a"), ("a",)])
     door = live(np.zeros((9, 3), int), wide)

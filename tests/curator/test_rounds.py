@@ -17,6 +17,7 @@ from dpgm_core.counting.rows import read_persons
 from dpgm_core.counting.table_counts import count
 from dpgm_core.sources import as_source
 from dpgm_core.sources.persons import PersonSource
+from tests.curator.opened import Hooked
 from tests.fixtures import Unread, in_threads, live_curator
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2, "c": 4})
@@ -26,17 +27,12 @@ CODES = np.random.default_rng(0).integers(0, [3, 2, 4], (500, 3))
 
 
 def curator(source=CODES, *, structure=CHAIN, mechanism="laplace", **more):
-    """A curator over 500 records with plenty of budget."""
     settings = {"total": 500, "budget": Budget.pure(10**9), "randomness": SeededRandomness(5)} | more
     return live_curator(source, structure, make("mechanism", mechanism), **settings)
 
 
 def uniform(structure=CHAIN):
-    """Beliefs of the uniform model."""
     return make("inference", "junction-tree").compile(structure).infer(dpgm.Tables.zeros(structure))
-
-
-# --- what a round is --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -45,8 +41,7 @@ def uniform(structure=CHAIN):
     ids=["chain", "tied", "many records"],
 )
 def test_a_full_round_is_the_whole_count(structure, codes):
-    """At rate 1, with a budget that leaves no noise, a round is the exact count: tied or not, and by both ways of
-    counting, the plan's blocks for many records and the cells one by one for few."""
+    """At rate 1 without noise a round is the exact count, tied or not, by blocks and by single cells."""
     exact = count(as_source(codes), structure).tables.values
     with curator(codes, structure=structure).rounds(2, sampling_rate=1) as rounds:
         for _ in range(2):
@@ -54,7 +49,6 @@ def test_a_full_round_is_the_whole_count(structure, codes):
 
 
 def test_rounds_are_fresh():
-    """Two rounds draw different subsamples."""
     with curator().rounds(2, sampling_rate=0.5) as rounds:
         assert rounds.next().tables.values.tolist() != rounds.next().tables.values.tolist()
 
@@ -72,7 +66,6 @@ def test_the_subsample_takes_each_person_with_the_rate():
 
 
 def test_null_keys_are_one_person():
-    """Rows without a key belong to one person, whose rows beyond r are dropped."""
     rows = {"id": np.array(["", "", "x"], object), "a": np.zeros(3, int), "b": np.zeros(3, int), "c": np.zeros(3, int)}
     source = PersonSource(source=as_source(rows), person="id", rows_per_person=5)
     ((codes, lengths),) = read_persons(source, DOMAIN, DOMAIN.names).subsample(Fraction(1), SeededRandomness(1))
@@ -80,13 +73,11 @@ def test_null_keys_are_one_person():
 
 
 def test_no_records_at_all():
-    """An empty source gives rounds of noise alone."""
     with curator(as_source(CODES[:0])).rounds(1, sampling_rate=0.5) as rounds:
         assert rounds.next().tables.values.tolist() == [0] * CHAIN.cells
 
 
 def test_a_round_may_measure_chosen_cliques():
-    """One round on chosen cliques measures those alone, and costs what was asked."""
     made = curator(budget=Budget.pure(2))
     with made.rounds(1, budget=Budget.pure(1), cliques=[("a",)], sampling_rate=0.5) as rounds:
         noisy = rounds.next()
@@ -122,17 +113,13 @@ def test_a_subsample_under_replace_one(mechanism, tmp_path):
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 @pytest.mark.parametrize(("total", "expected"), [("public", 250.0), (800, 400.0), ("estimated", None)])
 def test_the_total_is_that_of_the_subsample(total, expected, neighbours):
-    """q N for a public or declared N, with the variance of the binomial size, never how many it took; an estimated
-    one is that of the noisy tables, as for a release."""
+    """q N for a known N, with the variance of a binomial size; an estimated one is that of the noisy tables."""
     with curator(total=total, neighbours=neighbours).rounds(1, sampling_rate=0.5) as rounds:
         noisy = rounds.next()
     if expected is None:
         assert noisy.total == pytest.approx(noisy.tables["a", "b"].sum(), rel=1e-12)
     else:
         assert (noisy.total, noisy.total_variance) == (expected, expected / 2)
-
-
-# --- clipped scores ---------------------------------------------------------------------------------------------
 
 
 def test_unclipped_scores_add_up_to_the_gradient():
@@ -148,23 +135,20 @@ def test_unclipped_scores_add_up_to_the_gradient():
     assert "no counts" in noisy.guarantee()
 
 
-def test_scores_need_beliefs_and_counts_take_none():
-    """Each kind of rounds refuses the other's call, and odd beliefs, without using up a round."""
+def test_scores_need_beliefs_and_a_public_total_and_counts_take_none():
+    """What is refused before any bit is drawn uses no round up."""
     clip = ClippedScore(norm=2)
     with curator().rounds(1, sampling_rate=1, clip=clip) as rounds:
-        with pytest.raises(dpgm.StructureError, match="beliefs"):
-            rounds.next()
-        with pytest.raises(dpgm.StructureError, match="beliefs"):
-            rounds.next(uniform(TIED))
+        for odd in ((), (uniform(TIED),)):
+            with pytest.raises(dpgm.StructureError, match="beliefs"):
+                rounds.next(*odd)
         rounds.next(uniform())
-    with curator().rounds(1, sampling_rate=1) as rounds, pytest.raises(BudgetError, match="ClippedScore"):
-        rounds.next(uniform())
-
-
-def test_scores_need_a_public_total():
-    """Clipped scores tell nothing of N: an estimated total is refused before reading."""
+    with curator().rounds(1, sampling_rate=1) as rounds:
+        with pytest.raises(BudgetError, match=r"open them with clip=ClippedScore\("):
+            rounds.next(uniform())
+        assert rounds.next().round.number == 1
     with pytest.raises(BudgetError, match="how many records"):
-        curator(Unread(), total="estimated").rounds(1, sampling_rate=1, clip=ClippedScore(norm=1))
+        curator(Unread(), total="estimated").rounds(1, sampling_rate=1, clip=clip)
 
 
 @pytest.mark.parametrize(
@@ -180,11 +164,7 @@ def test_clips_that_make_no_sense_are_refused(name, value):
         ClippedScore(**{"norm": 1, name: value})
 
 
-# --- cost and order ---------------------------------------------------------------------------------------------
-
-
 def with_ledger(tmp_path, source=CODES, budget=3, **more):
-    """A ledger, and a curator that spends out of it."""
     ledger = dpgm.Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.pure(budget), neighbours="add-remove")
     return ledger, curator(source, **{"budget": Budget.pure(3), "ledger": ledger, "unit": ledger.terms.unit} | more)
 
@@ -203,38 +183,27 @@ def test_everything_is_charged_at_opening(tmp_path):
     assert kept.tables is last.tables and kept.saved_as == tmp_path / "r.dpgm"
     saved = load_release(tmp_path / "r.dpgm")
     assert saved.tables.values.tolist() == last.tables.values.tolist()
-    assert saved.cost == Budget.pure(2) and saved.round.number == 2
+    assert saved.cost == Budget.pure(2) == last.cost and saved.round.number == 2
     assert "round 2 of 5" in saved.guarantee()
 
 
 def test_a_kill_between_charge_and_noise_leaves_the_charge(tmp_path):
-    """When the process dies in the first round, what was charged stays charged."""
-
-    class Killed(SeededRandomness):
-        def words(self, number):
-            if armed:
-                raise KeyboardInterrupt
-            return super().words(number)
-
-    armed = False
-    _, made = with_ledger(tmp_path, randomness=Killed(1))
+    randomness = Hooked(KeyboardInterrupt(), armed=0)
+    _, made = with_ledger(tmp_path, randomness=randomness)
     with pytest.raises(KeyboardInterrupt), made.rounds(5, sampling_rate=0.5) as rounds:
-        armed = True
+        randomness.armed = 1
         rounds.next()
     assert dpgm.Ledger.open(tmp_path / "x.ledger").spent() == Budget.pure(3)
 
 
-def test_every_round_costs_the_whole_charge():
-    """A release from rounds states what all of them cost together: it is the guarantee that covers it."""
-    made = curator(budget=Budget.approx(1, 1e-6))
-    with made.rounds(3, sampling_rate=0.1) as rounds:
-        noisy = rounds.next()
-    assert noisy.cost == Budget.approx(1, 1e-6)
-    assert made.remaining.is_zero
-
-
 def test_no_round_beyond_the_last_and_none_after_the_end():
-    """n rounds were paid for; leaving the context ends them."""
+    """Entering the same rounds again gives no more, and leaving once closes them."""
+    with curator().rounds(2, sampling_rate=1) as rounds:
+        rounds.next()
+        with rounds as again:
+            again.next()
+        with pytest.raises(BudgetError, match="closed"):
+            rounds.next()
     with curator().rounds(1, sampling_rate=1) as rounds:
         rounds.next()
         with pytest.raises(BudgetError, match="used up"):
@@ -244,7 +213,6 @@ def test_no_round_beyond_the_last_and_none_after_the_end():
 
 
 def test_leaving_forgets_the_records():
-    """After the context nothing holds the codes, though the curator and the rounds live on."""
     made = curator()
     with made.rounds(1, sampling_rate=1) as rounds:
         held = weakref.ref(rounds._open_records)
@@ -254,13 +222,10 @@ def test_leaving_forgets_the_records():
 
 
 def test_reprs_hide_the_records():
-    """Of rounds and of what they hold."""
     with curator().rounds(3, sampling_rate=1) as rounds:
         assert repr(rounds) == "LiveRounds(0 of 3 taken, sampling rate 1)"
         assert repr(rounds._open_records) == "Persons(hidden)"
 
-
-# --- refusals that touch no record ------------------------------------------------------------------------------
 
 REFUSED = {
     "too much": ({}, {"budget": Budget.pure(11)}, dpgm.Overspent),
@@ -281,7 +246,6 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refusals_touch_no_record_and_charge_nothing(name):
-    """A booby-trapped source is never read, and the whole budget remains."""
     terms, call, error = REFUSED[name]
     made = curator(Unread(), budget=Budget.pure(10), **terms)
     arguments = {"n": 3, "sampling_rate": 0.5} | call
@@ -291,7 +255,6 @@ def test_refusals_touch_no_record_and_charge_nothing(name):
 
 
 def test_a_full_ledger_refuses_before_reading(tmp_path):
-    """Funds come first (docs/privacy.md)."""
     ledger, made = with_ledger(tmp_path, Unread(), budget=1)
     with pytest.raises(dpgm.Overspent):
         made.rounds(3, sampling_rate=0.5)
@@ -312,16 +275,10 @@ def test_a_source_that_fails_costs_nothing():
     assert caught.value.__cause__ is None and caught.value.__context__ is None
 
 
-# --- the noise is what was paid for -----------------------------------------------------------------------------
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_the_noise_drawn_has_the_variance_it_says(mechanism):
-    """Over 40 rounds of an empty data set: sample variance within 6 standard errors (false alarm below 1e-8).
-
-    A mutant with half the noise is off by 75 % of the variance, 30 standard errors.
-    """
+    """Over 40 rounds without records, within 6 standard errors (false alarm below 1e-8; half the noise is 30 off)."""
     made = curator(as_source(CODES[:0]), mechanism=mechanism, budget=Budget.approx(1, 1e-6))
     with made.rounds(40, sampling_rate=0.5) as rounds:
         drawn = [rounds.next() for _ in range(40)]
@@ -331,21 +288,10 @@ def test_the_noise_drawn_has_the_variance_it_says(mechanism):
     assert abs(np.mean(values**2) - variance) < 6 * error
 
 
-# --- no round is taken twice ------------------------------------------------------------------------------------
-
-
 def test_threads_take_each_round_once(tmp_path):
-    """Eight threads ask for five rounds: five come out, with numbers of their own; the list and the file hold the last.
+    """Eight threads ask for five rounds, drawn slowly: five come out, and the list and the file hold the last."""
 
-    The subsamples are drawn by a randomness that lets other threads in, which without a lock serves all eight.
-    """
-
-    class Slow(dpgm.SystemRandomness):
-        def words(self, number):
-            time.sleep(0.002)
-            return super().words(number)
-
-    made = curator(randomness=Slow(), save_to=tmp_path / "r.dpgm")
+    made = curator(randomness=Hooked(lambda: time.sleep(0.002)), save_to=tmp_path / "r.dpgm")
     taken, refused, start = [], [], threading.Barrier(8)
 
     def ask():
@@ -364,30 +310,14 @@ def test_threads_take_each_round_once(tmp_path):
     assert load_release(tmp_path / "r.dpgm").tables.values.tolist() == last.tables.values.tolist()
 
 
-class Failing(dpgm.SystemRandomness):
-    """Calls `then` at the words that it is told to."""
-
-    def __init__(self, then):
-        self.then, self.armed = then, False
-
-    def words(self, number):
-        if self.armed:
-            self.armed = False
-            self.then()
-        return super().words(number)
-
-
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit, MemoryError])
 def test_a_round_that_fails_once_bits_were_asked_for_is_spent(error, tmp_path):
     """Two rounds, one fails after its number was given: one comes out, and the list and the file hold that one."""
 
-    def fail():
-        raise error
-
-    randomness = Failing(fail)
+    randomness = Hooked(error(), armed=0)
     made = curator(randomness=randomness, save_to=tmp_path / "r.dpgm")
     with made.rounds(2, sampling_rate=1, budget=Budget.pure(2)) as rounds:
-        randomness.armed = True
+        randomness.armed = 1
         with pytest.raises(BaseException):  # noqa: B017 - the shield makes errors of the subsample its own
             rounds.next()
         assert made.released == ()
@@ -395,14 +325,6 @@ def test_a_round_that_fails_once_bits_were_asked_for_is_spent(error, tmp_path):
         with pytest.raises(BudgetError, match="used up"):
             rounds.next()
     assert load_release(tmp_path / "r.dpgm").round.number == 2
-
-
-def test_a_wrong_request_takes_no_round():
-    """What is refused before any bit is drawn costs nothing."""
-    with curator().rounds(1, sampling_rate=1) as rounds:
-        with pytest.raises(BudgetError, match="open them with clip"):
-            rounds.next(uniform())
-        assert rounds.next().round.number == 1
 
 
 @pytest.mark.parametrize("way", ["next", "close"])
@@ -416,27 +338,26 @@ def test_a_round_is_not_taken_from_within_a_round(way):
         except BudgetError as error:
             said.append(str(error))
 
-    randomness = Failing(again)
+    randomness = Hooked(again, armed=0)
     with curator(randomness=randomness).rounds(3, sampling_rate=0.5) as opened:
-        randomness.armed = True
+        randomness.armed = 1
         assert opened.next().round.number == 1
         assert opened.next().round.number == 2
     assert said == ["this LiveRounds was used by what is called while one of its steps is drawn; wait until it is"]
 
 
 def test_closing_waits_for_the_round_under_way(tmp_path):
-    """Another thread leaves the context while a round is drawn: the round comes out, and is what the file holds."""
     begun, left = threading.Event(), []
 
     def pause():
         begun.set()
         time.sleep(0.05)
 
-    randomness = Failing(pause)
+    randomness = Hooked(pause, armed=0)
     made = curator(randomness=randomness, save_to=tmp_path / "r.dpgm")
     rounds = made.rounds(3, sampling_rate=1)
     rounds.next()
-    randomness.armed = True
+    randomness.armed = 1
     thread = threading.Thread(target=lambda: left.append(rounds.next()))
     thread.start()
     begun.wait()
@@ -445,12 +366,3 @@ def test_closing_waits_for_the_round_under_way(tmp_path):
     assert load_release(tmp_path / "r.dpgm").round.number == 2 == left[0].round.number
     with pytest.raises(BudgetError, match="closed"):
         rounds.next()
-
-
-def test_entering_twice_gives_no_more_rounds():
-    """The same rounds are entered again, not new ones; leaving once closes them."""
-    with curator().rounds(1, sampling_rate=1) as rounds:
-        with rounds as again:
-            again.next()
-        with pytest.raises(BudgetError, match="closed"):
-            rounds.next()

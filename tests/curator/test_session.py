@@ -28,8 +28,8 @@ from tests.curator.opened import (
     KINDS,
     PAIRS,
     WORKLOAD,
+    Hooked,
     Noted,
-    NotedSource,
     curator,
     flat,
     ledger,
@@ -37,7 +37,7 @@ from tests.curator.opened import (
     slopes,
     take,
 )
-from tests.fixtures import Unread, in_a_fork, in_threads, live_curator
+from tests.fixtures import Batches, Unread, in_a_fork, in_threads, live_curator
 
 # --- the order ------------------------------------------------------------------------------------------------------
 
@@ -75,7 +75,7 @@ def test_a_charge_that_fails_draws_nothing(tmp_path):
     assert log == ["read"] and opened.remaining == opened.budget
     del log[:]
     book.refuses = False
-    poor = curator(NotedSource(log), ledger=book, budget=Budget.zcdp(9), randomness=Noted(log))
+    poor = curator(Batches(CODES, 250, log), ledger=book, budget=Budget.zcdp(9), randomness=Noted(log))
     with pytest.raises(Overspent):
         poor.session(workload=WORKLOAD)
     assert not log
@@ -96,7 +96,6 @@ def test_a_charge_that_fails_draws_nothing(tmp_path):
     ],
 )
 def test_what_no_session_can_serve_is_refused_before_the_records_are_touched(more, asked, words):
-    """By name, in one line, with nothing read or charged."""
     opened = curator(Unread(), **more)
     with pytest.raises(DpgmError, match=words) as caught:
         opened.session(**{"workload": WORKLOAD} | asked)
@@ -215,8 +214,7 @@ class Programs:
     st.integers(0, 2**20),
 )
 def test_no_program_spends_more_than_the_session_has(kind, neighbours, program, seed):
-    """Whatever is asked: the sum of all steps is within the budget, what does not fit draws no word and costs nothing,
-    and the release costs what was charged."""
+    """All steps are within the budget, and what does not fit draws no word; the release costs the charge."""
     log = []
     opened = curator(budget=KINDS[kind], neighbours=neighbours, randomness=Noted(log))
     with opened.session(workload=WORKLOAD) as session:
@@ -235,8 +233,7 @@ def test_no_program_spends_more_than_the_session_has(kind, neighbours, program, 
 
 
 def test_the_check_has_its_share_and_no_more():
-    """What is set aside is neither in `budget` nor in `remaining`; then pairs are measured with it, and nobody sees
-    them in the pool."""
+    """What is set aside is neither in `budget` nor in `remaining`, and its pairs are not in the pool."""
     with curator().session(workload=WORKLOAD) as session:
         session.reserve_holdout(Fraction(1, 20))
         assert session.budget == session.remaining == Budget.zcdp(Fraction(19, 40))
@@ -287,7 +284,6 @@ def test_with_no_noise_to_speak_of_all_is_as_counted():
 
 
 def test_merged_codes_are_counted_merged(tmp_path):
-    """Steps before keep their codes, later ones have fewer, the pool has both, and the file all of it."""
     opened = curator(budget=Budget.zcdp(10**12), save_to=tmp_path / "x.dpgm")
     exact = count(as_source(CODES), Structure(DOMAIN, [("b", "c"), ("c",)])).tables
     with opened.session(workload=WORKLOAD) as session:
@@ -322,20 +318,14 @@ def test_codes_that_are_none_are_refused(code):
         assert session.coarsen({"c": [0, 1, 1, 1]})["c"].size == 2
 
 
-def test_a_pair_must_not_be_measured_before_codes_are_merged():
-    """Its cells would be nobody's."""
-    with curator().session(workload=WORKLOAD) as session:
-        session.measure([("c", "d")], session.budget * Fraction(1, 2))
-        with pytest.raises(StructureError, match="before the first table of several"):
-            session.coarsen({"c": [0, 1, 1, 1]})
-        assert session.domain == DOMAIN
-
-
-def test_codes_outside_of_measured_tables_may_be_merged_later():
-    """The table keeps its numbers, and what is measured afterwards has the merged codes."""
+def test_only_codes_outside_of_measured_pairs_may_be_merged_later():
+    """Else its cells would be nobody's; the pair keeps its numbers, and later tables have the merged codes."""
     with curator(budget=Budget.zcdp(10**12)).session(workload=WORKLOAD) as session:
         each = session.budget * Fraction(1, 4)
         before = session.measure([("c", "d")], each).tables["c", "d"]
+        with pytest.raises(StructureError, match="before the first table of several"):
+            session.coarsen({"c": [0, 1, 1, 1]})
+        assert session.domain == DOMAIN
         assert session.coarsen({"b": [0, 0]})["b"].size == 1
         session.measure([("b", "c")], each)
         pooled = session.pooled()
@@ -343,7 +333,6 @@ def test_codes_outside_of_measured_tables_may_be_merged_later():
 
 
 def test_the_number_of_records_is_as_the_terms_say():
-    """Estimated, declared, or published."""
     for total, expected, variance in (("estimated", 500, True), (70, 70, False), ("public", 500, False)):
         with curator(budget=Budget.zcdp(10**12), total=total).session(workload=WORKLOAD) as session:
             measured = session.measure(["a"], session.budget)
@@ -405,7 +394,6 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_what_is_refused_costs_nothing(case):
-    """One line from our errors; nothing is drawn, spent or kept, and the session goes on."""
     log = []
     with curator(randomness=Noted(log)).session(workload=WORKLOAD) as session:
         with pytest.raises(DpgmError) as caught:
@@ -438,7 +426,6 @@ def test_choices_and_scores_by_contrasts():
 
 
 def test_a_closed_session_is_closed():
-    """Its records are gone, what it handed out stays."""
     with curator().session(workload=WORKLOAD) as session:
         session.measure(["a"], session.budget * Fraction(1, 4))
         records = session._open_records
@@ -471,8 +458,7 @@ def test_a_session_exists_once():
 
 
 def test_threads_take_turns_and_no_step_begins_another():
-    """Eight threads ask for an eighth each of what 4 can have; and randomness that asks the session is refused, while
-    the step that it was drawing for stays paid."""
+    """Of eight threads four are served; randomness that asks the session is refused, and its step stays paid."""
     with curator().session(workload=WORKLOAD) as session:
         done = []
 
@@ -486,15 +472,8 @@ def test_threads_take_turns_and_no_step_begins_another():
         paid = [cost for cost in done if cost is not None]
         assert len(done) == 8 and len(paid) == 4 == len(session.steps) and Budget.sum(paid) <= session.budget
 
-    class Nested(dpgm.SeededRandomness):
-        session = None
-
-        def words(self, count):
-            return self.session.measure(["a"], Budget.zcdp("1/100")) or super().words(count)
-
-    randomness = Nested(1)
-    with curator(randomness=randomness).session(workload=WORKLOAD) as randomness.session:
-        session = randomness.session
+    randomness = Hooked(lambda: session.measure(["a"], Budget.zcdp("1/100")))
+    with curator(randomness=randomness).session(workload=WORKLOAD) as session:
         with pytest.raises(DpgmError):
             session.measure(["a"], session.budget * Fraction(1, 4))
         assert not session.steps
@@ -506,15 +485,7 @@ def test_threads_take_turns_and_no_step_begins_another():
 def test_a_step_that_fails_is_paid_and_quotes_nothing(step, error):
     """What fails while it is drawn: the cost is gone, the next step works, and no frame below holds a true count."""
 
-    class Failing(dpgm.SeededRandomness):
-        fails = True
-
-        def words(self, count):
-            if self.fails:
-                raise error
-            return super().words(count)
-
-    randomness = Failing(1)
+    randomness = Hooked(error)
     with curator(randomness=randomness).session(workload=WORKLOAD) as session:
         each = session.budget * Fraction(1, 4)
         ask = {
@@ -532,7 +503,7 @@ def test_a_step_that_fails_is_paid_and_quotes_nothing(step, error):
             for value in trace.tb_frame.f_locals.values():
                 assert not isinstance(value, np.ndarray) or value.size == 0
             trace = trace.tb_next
-        randomness.fails = False
+        randomness.armed = 0
         ask()
 
 
@@ -577,7 +548,6 @@ def test_what_cannot_be_saved_is_kept_and_not_said_to_be_released(tmp_path, monk
 
 
 def test_two_sessions_out_of_one_curator(tmp_path):
-    """Each has its part of the budget, its entry and its file."""
     book = ledger(tmp_path / "x.ledger")
     opened = curator(ledger=book, save_to=tmp_path / "x.dpgm")
     for _ in range(2):
@@ -614,7 +584,6 @@ os.kill(os.getpid(), signal.SIGKILL)
 @pytest.mark.skipif(sys.platform == "win32", reason="nothing is killed like that")
 @pytest.mark.parametrize("steps", [0, 2])
 def test_a_killed_session_leaves_a_spent_ledger_and_what_it_measured(tmp_path, steps):
-    """Killed after its k-th step: all is charged, and a file of k steps can be learned from."""
     done = subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path), str(steps)], check=False)
     assert done.returncode == -signal.SIGKILL
     book = dpgm.Ledger.open(tmp_path / "x.ledger")
@@ -633,7 +602,7 @@ def test_no_records_are_as_good_as_any(rows, person):
     table = {name: ["0"] * rows for name in "abcd"} | {"id": ["x"] * rows}
     sources = [as_source(pa.table(table, schema=pa.schema([(name, pa.string()) for name in table])))]
     if person is None:
-        sources.append(Batches([CODES[:rows]] if rows else []))
+        sources.append(Batches(CODES[:rows]))
     for source in sources:
         opened = curator(source, budget=Budget.zcdp(10**12), person=person, total=5)
         with opened.session(workload=WORKLOAD) as session:
@@ -646,19 +615,7 @@ def test_no_records_are_as_good_as_any(rows, person):
             assert session.measure([("b", "c")], each).tables.sums().tolist() == [rows]
 
 
-class Batches:
-    """Codes in these batches."""
-
-    def __init__(self, batches):
-        self._batches = batches
-
-    def batches(self, domain, columns):
-        for batch in self._batches:
-            yield [batch[:, domain.names.index(name)] for name in columns]
-
-
 def test_nobody_sees_records_in_a_session():
-    """Neither its text nor that of what it keeps says a count."""
     with curator().session(workload=WORKLOAD) as session:
         session.measure(["a"], session.budget * Fraction(1, 2))
         assert "500" not in repr(session) and repr(session._open_records) == "HeldRecords(hidden)"

@@ -30,7 +30,6 @@ def everything_said(error):
 
 
 def modules_of(error):
-    """Those whose frames hang on an error."""
     return {frame.f_globals["__name__"] for frame, _ in traceback.walk_tb(error.__traceback__)}
 
 
@@ -59,7 +58,6 @@ def test_words_of_core_stay():
 
 
 def test_words_that_a_source_vouches_for_stay():
-    """Of exactly SourceRefused, through frames of anybody's; on one line, without what hangs on it."""
     error = SourceRefused("no table 'visits'\nin the schema")
     error.__cause__ = ValueError("SECRET")
     error.add_note("SECRET note")
@@ -88,14 +86,10 @@ def test_words_of_what_only_looks_like_it_are_withheld(error):
 
 def test_where_to_look_is_a_place_that_there_is():
     """`dpgm validate` reads rows; of a source that hands out none it can show nothing."""
+    assert redact_source_errors([], lambda: "read") == "read"
     for source, place in ((as_source({"a": [0]}), "dpgm validate"), ([], "the engine may have logged")):
         with pytest.raises(DataError, match=place):
             redact_source_errors(source, foreign(ValueError("SECRET")))
-
-
-def test_results_pass():
-    """Where nothing fails, nothing is changed."""
-    assert redact_source_errors([], lambda: "read") == "read"
 
 
 def test_an_interrupt_stays_one_and_brings_nothing_along():

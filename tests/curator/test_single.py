@@ -18,7 +18,6 @@ CODES = np.array([[0], [1], [1]])
 
 
 def curator(source=CODES, **more):
-    """A curator over three records with epsilon = 10."""
     return live_curator(source, STRUCTURE, budget=Budget.pure(10), **more)
 
 
@@ -53,7 +52,6 @@ def test_nothing_that_pays_is_copied(made, copied):
 
 @needs_fork
 def test_a_forked_twin_spends_nothing():
-    """Rounds and curators that were made before a fork refuse in the child, and go on in the parent."""
     made = curator()
     rounds = made.rounds(2, sampling_rate=1, budget=Budget.pure(1))
     for work in (made.release, lambda: made.rounds(1, sampling_rate=1), rounds.next):
@@ -66,7 +64,6 @@ def test_a_forked_twin_spends_nothing():
 
 @needs_fork
 def test_a_curator_made_in_the_fork_works(tmp_path):
-    """What is made in the child is its own; one ledger adds both up."""
     ledger = Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.pure(15), neighbours="add-remove")
     assert in_a_fork(lambda: curator(ledger=ledger).release(budget=Budget.pure(6)).cost) == "epsilon = 6"
     curator(ledger=ledger).release(budget=Budget.pure(7))
@@ -122,25 +119,15 @@ def test_system_randomness_repeats_nothing_after_a_fork():
     assert child != str(randomness.words(8).tolist())
 
 
-# --- turns ----------------------------------------------------------------------------------------------------------
-
-
 def test_turns_are_taken_one_after_the_other():
-    """What is called within a turn has none; the turn goes on, and the next one is free, whatever happened."""
-    turns = Turns()
+    """What is called within a turn has none; the turn goes on, and the next one is free; eight threads wait."""
+    turns, inside, most = Turns(), [], []
     with turns.turn():
         for _ in range(2):
             with pytest.raises(BudgetError, match="while one of its steps is drawn"), turns.turn():
                 raise AssertionError("two turns at once")
     with pytest.raises(ValueError, match="mine"), turns.turn():
         raise ValueError("mine")
-    with turns.turn():
-        pass
-
-
-def test_threads_wait_for_their_turn():
-    """Eight threads, never two of them at once."""
-    turns, inside, most = Turns(), [], []
 
     def work():
         with turns.turn():

@@ -13,7 +13,7 @@ from dpgm_core.counting.votes import Agreed
 from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.privacy.votes import EdgeVotes, ThresholdVotes
 from dpgm_core.structure.workload import Workload
-from tests.curator.opened import Noted
+from tests.curator.opened import Hooked, Noted
 from tests.fixtures import Unread, live_curator
 
 VOTED = dpgm.Domain.from_sizes({"x": 2, "y": 2, "z": 3})
@@ -26,13 +26,11 @@ HALF = Budget.approx(1, "1e-6")
 
 
 def voting(data=MANY, **more):
-    """A curator over 3,000 records of which x and y go together."""
     settings = {"budget": TWICE, "randomness": SeededRandomness(5)} | more
     return live_curator(data, Structure(VOTED, [("x",), ("y",), ("z",)]), **settings)
 
 
 def edge_votes(**more):
-    """The pair of two labels each, by 60 blocks."""
     return EdgeVotes(**{"pairs": BINARY, "blocks": 60} | more)
 
 
@@ -52,14 +50,6 @@ def test_votes_and_tables_are_the_sum_that_is_charged(tmp_path):
     assert dpgm.learn(release).model.cost == TWICE
 
 
-def test_a_session_left_early_has_paid_for_its_votes(tmp_path):
-    """One charge, of all."""
-    book = Ledger.create(tmp_path / "x.ledger", name="x", budget=TWICE, neighbours="add-remove")
-    with voting(ledger=book).session(workload=VOTES_ON, votes=HALF):
-        pass
-    assert [one.cost for one in book.history()] == [TWICE]
-
-
 @pytest.mark.parametrize(
     ("budget", "votes", "why"),
     [
@@ -74,7 +64,6 @@ def test_a_session_left_early_has_paid_for_its_votes(tmp_path):
     ],
 )
 def test_votes_that_no_session_opens_with(tmp_path, budget, votes, why):
-    """Refused before a record is read or anything is charged."""
     book = Ledger.create(tmp_path / "x.ledger", name="x", budget=budget, neighbours="add-remove")
     watched = voting(Unread(), budget=budget, ledger=book)
     with pytest.raises(BudgetError, match=why):
@@ -104,7 +93,6 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused_votes_cost_nothing(case):
-    """No word is drawn, and all that was for votes is still there."""
     voter, budget, error, why = REFUSED[case]
     log = []
     with voting(randomness=Noted(log)).session(workload=VOTES_ON, votes=HALF) as session:
@@ -114,7 +102,6 @@ def test_refused_votes_cost_nothing(case):
 
 
 def test_votes_come_before_everything_else():
-    """After a table, a choice or merged codes it is too late; several votes in a row share what there is."""
     quarter = Budget.approx("0.5", "5e-7")
     pairs = Structure.complete(VOTED)
     flat = TableDistance(candidates=pairs, predicted=np.full(pairs.cells, 500.0))
@@ -138,7 +125,6 @@ def test_votes_come_before_everything_else():
 
 
 def test_a_session_without_votes_casts_none():
-    """Whatever it was opened with."""
     for budget in (TWICE, Budget.pure(1), Budget.zcdp(1)):
         with voting(budget=budget).session(workload=VOTES_ON) as session:
             assert session.votes is None
@@ -191,11 +177,7 @@ def test_single_records_vote_against_a_known_total(neighbours, total):
 def test_a_source_of_words_that_fails_costs_the_votes():
     """Spent before the first bit is drawn; no other vote can be had for it."""
 
-    class Dry(SeededRandomness):
-        def words(self, count):
-            raise OSError("no more words")
-
-    with voting(randomness=Dry(1)).session(workload=VOTES_ON, votes=HALF) as session:
+    with voting(randomness=Hooked(OSError("no more words"))).session(workload=VOTES_ON, votes=HALF) as session:
         with pytest.raises(OSError, match="no more words"):
             session.vote(edge_votes(blocks=3), HALF)
         assert session.votes.is_zero and not session.steps

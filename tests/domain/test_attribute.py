@@ -16,18 +16,8 @@ def test_every_value_lands_on_one_code():
     """Unknown, null, NaN and out-of-range values go where the owner said; the last bin is closed."""
     age = Attribute.of_bins("age", [0, 18, 65], unknown="?", null="none", null_values=["", "NA"])
     assert age.labels == ("[0, 18)", "[18, 65]", "?", "none")
-    for raw, code in {
-        b"0": 0,
-        b"17.9": 0,
-        b"18": 1,
-        b"65": 1,
-        b"65.1": 2,
-        b"x": 2,
-        b"nan": 3,
-        b"NA": 3,
-        None: 3,
-    }.items():
-        assert age.code(raw) == code, raw
+    codes = {b"0": 0, b"17.9": 0, b"18": 1, b"65": 1, b"65.1": 2, b"x": 2, b"nan": 3, b"NA": 3, None: 3}
+    assert {raw: age.code(raw) for raw in codes} == codes
     sex = Attribute.of_labels("sex", ["F", "M"], unknown="M")
     assert [sex.code(raw) for raw in ("F", "f", " F", "", None)] == [0, 1, 1, 1, 1]
     coded = Attribute.of_labels("sex", ["F", "M"], unknown="F", coded=True)
@@ -37,7 +27,6 @@ def test_every_value_lands_on_one_code():
 @given(st.lists(st.floats(allow_nan=True), max_size=20))
 @example([0.0, -0.0, 1.0, 2.0, math.inf, -math.inf, math.nan])
 def test_bin_codes_agree_with_the_definition(numbers):
-    """Vectorised bins agree with reading the intervals one by one."""
     attribute = Attribute.of_bins("x", [-1, 0, 1, 2], unknown="?", null="none")
 
     def slow(number):
@@ -61,15 +50,8 @@ def test_sizes_say_where_unknown_codes_go():
 
 @pytest.mark.parametrize("wrong", [{}, {"a": 0}, {"a": -1}, {"a": True}, {"a": 2.0}, {"a": "3"}, {"": 2}, ["a"], None])
 def test_senseless_sizes_are_refused(wrong):
-    """Only positive whole numbers under non-empty names are sizes."""
     with pytest.raises(DomainError):
         Domain.from_sizes(wrong)
-
-
-def test_labels_are_no_bare_text():
-    """One text is not taken apart into letters."""
-    with pytest.raises(DomainError, match="list of texts"):
-        Attribute.of_labels("a", "abc", unknown="a")
 
 
 def test_a_query_label_never_falls_on_unknown():
@@ -89,7 +71,6 @@ def test_a_label_given_twice_is_found_fast():
 
 
 def test_code_dtype_holds_every_code():
-    """The smallest type whose largest value is at least size - 1."""
     for size in (1, 2**8, 2**8 + 1, 2**16, 2**16 + 1, 2**22):
         assert np.iinfo(code_dtype(size)).max >= size - 1
     assert [code_dtype(size).itemsize for size in (2**8, 2**8 + 1, 2**16 + 1)] == [1, 2, 4]
@@ -122,7 +103,6 @@ def test_merged_codes_share_a_label_of_their_own():
     ],
 )
 def test_a_merge_that_is_none_is_refused(codes, said):
-    """Every code gets a new one, and every new one is used."""
     with pytest.raises(DomainError, match=said):
         Attribute.of_size("a", 3).coarsened(codes)
 
@@ -134,5 +114,7 @@ def test_parts_of_other_types_are_refused():
             Attribute.of_labels("a", ["x"], unknown="x", **wrong)
         with pytest.raises(DomainError, match=r"attribute 'a': (values|matching) must be a"):
             Attribute.of_bins("a", [0, 1], unknown="x", **wrong)
+    with pytest.raises(DomainError, match="list of texts"):
+        Attribute.of_labels("a", "abc", unknown="a")
     with pytest.raises(DomainError, match="cap must be true or false, and goes with bins"):
         Attribute(name="a", labels=("x",), unknown=0, null=0, cap=True)

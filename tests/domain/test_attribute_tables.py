@@ -67,7 +67,6 @@ def test_a_table_says_how_many_bins_or_gets_few():
 
 
 def test_booleans_of_any_spelling_are_read():
-    """A column of type boolean needs no labels."""
     attribute = Attribute.from_dict("a", {"type": "boolean"})
     assert [attribute.code(text) for text in ("True", "false", "TRUE", "yes")] == [1, 0, 1, 2]
 
@@ -82,7 +81,6 @@ def test_booleans_of_any_spelling_are_read():
         (AGE | {"bins": {"privat": 8}}, "bins has no setting 'privat'.*private"),
         (AGE | {"bins": {}}, "needs private"),
         ({"min": 0, "max": "inf", "bins": {"private": 8}}, "must be finite"),
-        ({"min": 0, "max": 9, "scale": "log", "bins": {"private": 8}}, "scale = 'log' needs min above 0"),
         ({"bins": {"private": 8}}, "stand with min and max"),
         ({"bins": 32}, "stand with min and max"),
         ({"bins": "month"}, "stand with min and max"),
@@ -114,14 +112,12 @@ def test_booleans_of_any_spelling_are_read():
     ],
 )
 def test_nonsense_is_refused_in_one_line(table, said):
-    """The attribute is named, and what is wrong with it."""
     with pytest.raises(DomainError, match=said) as caught:
         attribute_fields("a", table)
     assert "\n" not in str(caught.value) and "'a'" in str(caught.value)
 
 
 def test_all_that_is_left_to_do_is_named_at_once():
-    """One error for all columns, with where to look."""
     tables = {name: {"todo": "which labels?"} for name in "abc"} | {"d": {"labels": ["x"]}}
     with pytest.raises(DomainError, match=r"3 attributes of the domain are incomplete: 'a', 'b', 'c'; see todo"):
         Domain.from_dict({"attributes": tables})
@@ -156,10 +152,9 @@ forms = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60)
 @given(values, rules, forms)
 def test_every_field_survives_the_file(of, matching, form):
-    """What is written reads back to the same attribute, through JSON, found bins and labels included."""
     try:
         attribute = Attribute.from_dict("a", of | matching | form)
     except DomainError:
@@ -174,7 +169,6 @@ def test_every_field_survives_the_file(of, matching, form):
 
 
 def test_a_file_holds_only_what_differs():
-    """Labels and nothing else, where nothing else is said; dates as dates; old files read as they did."""
     for table in (
         {"labels": ["x", "y"]},
         {"type": "integer", "bins": [0, 5, 9]},

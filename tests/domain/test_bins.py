@@ -60,7 +60,6 @@ def test_numbers_are_cut_evenly_without_noise_digits(low, span, count):
 
 
 def test_a_log_scale_has_equal_ratios():
-    """1 to 1000 in three bins are powers of ten, up to rounding."""
     assert equal_edges("x", 1.0, 1000.0, 3, Values(kind="number", scale="log")) == pytest.approx((1, 10, 100, 1000))
 
 
@@ -124,13 +123,11 @@ def test_a_grid_has_a_cell_for_each_whole_number_where_that_fits():
     ],
 )
 def test_senseless_bounds_are_refused(low, high, values, said):
-    """Reversed, infinite, fractional, on no scale, or no value of the type: one line that names the attribute."""
     with pytest.raises(DomainError, match=f"attribute 'x'.*{said}"):
         bounds("x", low, high, values)
 
 
 def test_bounds_may_be_dates_of_toml_and_texts_of_either_form():
-    """A date as the last of dates with a time includes its day."""
     german = Values(kind="date", format="%d.%m.%Y")
     assert bounds("x", "02.01.1970", date(1970, 1, 3), german) == (1.0, 2.0) == bounds("x", 1, "1970-01-03", german)
     stamps = Values(kind="datetime")
@@ -170,40 +167,29 @@ def test_bins_whose_values_would_be_read_as_others_are_refused(table, error):
     with pytest.raises(DomainError, match=error):
         Attribute.from_dict("x", table)
     Attribute.from_dict("x", {key: value for key, value in table.items() if key not in ("format", "decimals")})
-
-
-def test_the_years_of_two_digits_are_told_apart_within_a_century():
     Attribute.from_dict("x", {"type": "date", "min": "1969-01-01", "max": "2068-12-31", "format": "%d.%m.%y"})
 
 
 AGE = {"type": "integer", "min": 0, "max": 94, "bins": {"private": 16, "share": 0.05}}
 
 
-def test_shares_are_exact():
-    """As they are written, not as floats hold them."""
-    assert exact_share(0.1) == Fraction(1, 10) and exact_share("1/3") == Fraction(1, 3)
-
-
 @pytest.mark.parametrize(
     "wrong", [0, 1, -0.1, 1.5, True, None, "x", "1/0", float("nan"), float("inf"), "1e-9999999999", []]
 )
-def test_what_is_no_share_is_refused(wrong):
-    """Above 0, below 1, and nothing that takes for ever to compute."""
+def test_shares_are_exact_and_part_of_one(wrong):
+    """As they are written, not as floats hold them; nothing takes for ever to compute."""
+    assert exact_share(0.1) == Fraction(1, 10) and exact_share("1/3") == Fraction(1, 3)
     with pytest.raises(DomainError, match="share must be above 0 and below 1"):
         exact_share(wrong)
 
 
-@pytest.mark.parametrize("wrong", [0, -1, True, 2.0, "3", None])
-def test_counts_are_whole_numbers(wrong):
-    """Of bins and of labels."""
-    with pytest.raises(DomainError, match="whole number of at least 1"):
-        PrivateBins(count=wrong, low=0.0, high=9.0, cells=10)
-    with pytest.raises(DomainError, match="whole number of at least 1"):
-        PrivateLabels(keep=wrong)
-
-
-def test_more_bins_than_cells_are_refused():
+def test_counts_are_whole_numbers_and_no_more_than_cells():
     """A cell is not cut; a count is rounded down to a power of two."""
+    for wrong in (0, -1, True, 2.0, "3", None):
+        with pytest.raises(DomainError, match="whole number of at least 1"):
+            PrivateBins(count=wrong, low=0.0, high=9.0, cells=10)
+        with pytest.raises(DomainError, match="whole number of at least 1"):
+            PrivateLabels(keep=wrong)
     with pytest.raises(DomainError, match="11 private bins are more than the 10 cells"):
         PrivateBins(count=11, low=0.0, high=9.0, cells=10)
     assert PrivateBins(count=10, low=0.0, high=9.0, cells=10).count == 8
@@ -256,12 +242,8 @@ def test_private_labels_are_placeholders_until_they_are_found():
     assert job.labels == ("label 1", "label 2", "label 3", "other", "missing") and job.private == PrivateLabels(keep=3)
     found = job.with_labels(["Cook", "cook", "Other", "pilot", "N/A", "missing"])
     assert found.labels == ("Cook", "pilot", "other", "missing") and found.private is None
-    assert [found.labels[found.code(text)] for text in ("COOK", "diver", None, "N/A")] == [
-        "Cook",
-        "other",
-        "missing",
-        "missing",
-    ]
+    codes = [found.code(text) for text in ("COOK", "diver", None, "N/A")]
+    assert [found.labels[code] for code in codes] == ["Cook", "other", "missing", "missing"]
     assert Attribute.from_dict("job", found.to_dict()) == found
     assert job.with_labels([]).labels == ("other", "missing")
     with pytest.raises(DomainError, match="no labels that are found privately"):

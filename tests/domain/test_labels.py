@@ -43,7 +43,6 @@ def value(text):
 @example("0.1", ".10")
 @example("5.", "5")
 def test_numbers_are_one_exactly_if_their_values_are(one, other):
-    """The form of two decimal numbers is the same if and only if Python's exact fractions are."""
     rules = Matching(numbers=True)
     values = [value(text.rstrip(".") if text.endswith(".") and text[:-1] else text) for text in (one, other)]
     if None not in values:
@@ -95,7 +94,6 @@ def test_null_values_follow_the_same_rules():
 
 
 def test_labels_that_become_one_are_refused_by_name():
-    """Two labels cannot have one form: values could not tell which is meant."""
     with pytest.raises(DomainError, match="labels 'Yes' and 'YES' are one under its rules of matching"):
         Attribute.of_labels("x", ["Yes", "YES"], unknown="?", matching=Matching(case=False))
     with pytest.raises(DomainError, match=r"labels '1' and '1\.0' are one"):
@@ -117,7 +115,6 @@ def test_labels_that_become_one_are_refused_by_name():
     ],
 )
 def test_rules_that_are_none_are_refused(wrong, said):
-    """In one line that names the setting."""
     with pytest.raises(DomainError, match=said):
         Matching(**wrong)
 
@@ -144,20 +141,12 @@ def test_rules_that_are_none_are_refused(wrong, said):
     ],
 )
 def test_values_have_places(values, value, place):
-    """Texts in the column's format, floats and dates; what is none of its type has no place."""
     assert place_of(values, EXACT, value) == place
-
-
-def test_numbers_are_written_as_their_country_does():
-    """The rules of matching hold for texts alone."""
-    german = Matching(thousands=".", decimal=",")
-    assert (
-        place_of(Values(kind="number"), german, "1.250,5") == place_of(Values(kind="number"), german, 1250.5) == 1250.5
-    )
+    german = Matching(thousands=".", decimal=",")  # which holds for texts alone
+    assert [place_of(Values(kind="number"), german, one) for one in ("1.250,5", 1250.5)] == [1250.5] * 2
 
 
 def test_labels_are_named_as_the_column_writes_them():
-    """By the rules under which its values match: case, blanks, the form of numbers; never by two labels at once."""
     loose = Matching(case=False, blanks="strip", numbers=True)
     attribute = Attribute.of_labels("smoker", ["0", "Ja"], unknown="?", matching=loose)
     assert [attribute.label_code(one) for one in ("0.0", " JA", "ja", "?")] == [0, 1, 1, 2]
@@ -229,12 +218,8 @@ def test_bins_of_integers_hold_exactly_what_they_say(edges, cap):
         ([0, 31, 60], DAY, True, ["up to 1970-01-31", "from 1970-02-01"]),
         ([0, 365, 365.5], DAY, False, ["1970", "1971"]),
         ([0, 21_600, 86_400], STAMP, False, ["1970-01-01T00:00/1970-01-01T06:00", "1970-01-01T06:00/1970-01-02T00:00"]),
-        (
-            [float("-inf"), 0, 1.5],
-            STAMP,
-            False,
-            ["before 1970-01-01T00:00", "1970-01-01T00:00/1970-01-01T00:00:01.500000"],
-        ),
+        ([float("-inf"), 0], STAMP, False, ["before 1970-01-01T00:00"]),
+        ([0, 1.5], STAMP, False, ["1970-01-01T00:00/1970-01-01T00:00:01.500000"]),
         ([0, 3600, 86_399], Values(kind="time"), False, ["00:00/01:00", "01:00/23:59:59"]),
     ],
 )
@@ -268,7 +253,6 @@ def test_a_calendar_names_its_units(unit, form, values):
 @settings(max_examples=50)
 @given(st.floats(allow_nan=False))
 def test_a_number_s_text_reads_back(number):
-    """And whole ones have no point."""
     assert float(number_text(number)) == number and not number_text(number).endswith(".0")
 
 

@@ -17,7 +17,6 @@ AGES = {"labels": ["0", "1", "2"], "unknown": "0"}
 
 
 def allowed(domain: Domain) -> set[tuple[int, ...]]:
-    """The records that no constraint rules out."""
     records = np.array(list(itertools.product(*(range(one.size) for one in domain))))
     wrong = np.zeros(len(records), bool)
     for rule in domain.rules:
@@ -27,7 +26,6 @@ def allowed(domain: Domain) -> set[tuple[int, ...]]:
 
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_zeros_are_exact(most: int) -> None:
-    """The structural zeros leave just the records that some root becomes."""
     pair = small(most).pair
     rows = {
         tuple(row[name] for name in pair.names)
@@ -38,7 +36,6 @@ def test_zeros_are_exact(most: int) -> None:
 
 
 def test_names_by_number_of_children() -> None:
-    """r = 1 has only the first child, r = 2 no previous one."""
     own, first, previous = ("age", "sex"), ("first.age", "first.sex"), ("previous.age", "previous.sex")
     assert small(1).pair.names == ("own", "size", *first)
     assert small(2).pair.names == ("own", "size", "position", *first, *own)
@@ -46,8 +43,6 @@ def test_names_by_number_of_children() -> None:
     assert small(2).pair["position"].labels == ("none", "second")
     assert small(4).pair["size"].labels == ("0", "1", "2", "3", "4")
 
-
-# --- Constraints of children, copied ---------------------------------------------------------------
 
 WORLD = {"attributes": {"age": AGES, "most": AGES}}
 HOLDS: Mapping[str, tuple[dict[str, object], Callable[[int, int], bool]]] = {
@@ -92,8 +87,7 @@ def test_chain_of_orders_of_children_is_kept() -> None:
 
 
 def test_constraints_across_tables() -> None:
-    """One about the first child is stated of it, one with it and child columns of each other child, and one about a
-    root column and child columns of each child; none of absent children."""
+    """About the first child it is stated of it, else of each other child; none of absent children."""
     across = (
         Listed(name="adult", columns=("first.age",), combinations=(("0",),)),
         Ordered(name="younger", columns=("age", "first.age")),
@@ -116,11 +110,7 @@ def test_constraints_across_tables() -> None:
     assert "first.owners" in names
 
 
-# --- JSON ------------------------------------------------------------------------------------------
-
-
 def test_json_round_trip() -> None:
-    """The statement and its pair domain come back from JSON, with bins, rules of matching and constraints."""
     table = {"bins": [0, 18, 65], "unknown": "odd", "missing": "none given", "labels": ["young", "old"]}
     table_of_last = {"bins": [0.5, 2], "missing": "missing"}
     children = Domain.from_dict(
@@ -144,14 +134,10 @@ def test_json_round_trip() -> None:
 
 @pytest.mark.parametrize("key", ["max_children", "order", "constraints"])
 def test_json_with_another_key_is_refused(key: str) -> None:
-    """A statement that lacks a part, or has one more, is no statement of ours."""
     plain = small(2).to_dict()
     for wrong in ({name: value for name, value in plain.items() if name != key}, {**plain, "more": 1}):
         with pytest.raises(DomainError, match="two related tables must state key, max_children, order, root"):
             Related.from_dict(wrong)
-
-
-# --- Refusals --------------------------------------------------------------------------------------
 
 
 def of(**changes: object) -> Related:
@@ -208,7 +194,6 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_refusals(case: str) -> None:
-    """What no model of two tables can be made of is refused in one sentence."""
     changes, message = WRONG[case]
     with pytest.raises(DomainError) as error:
         of(**changes)
@@ -216,7 +201,6 @@ def test_refusals(case: str) -> None:
 
 
 def test_private_bins_of_root_columns_are_possible() -> None:
-    """Their placeholder stands in the pair domain, as in any other."""
     assert of(root=PRIVATE).pair.undetermined == ("pay",)
 
 

@@ -24,14 +24,10 @@ def order(*columns, sign="<"):
     return {"columns": list(columns), "order": sign}
 
 
-def test_a_circle_of_inequalities_is_an_empty_domain():
-    """Arc consistency takes label after label away; the constraints are named, others are not."""
+def test_constraints_that_leave_an_attribute_without_labels_are_named():
+    """A circle of inequalities by arc consistency, or one constraint alone; others are not named."""
     with pytest.raises(DomainError, match=r"constraints 'one', 'two' leave no label of '[ab]' possible"):
         domain({"a": 9, "b": 9, "c": 2, "d": 2}, one=order("a", "b"), two=order("b", "a"), three=order("c", "d"))
-
-
-def test_one_constraint_can_leave_an_attribute_without_labels():
-    """It is named alone."""
     with pytest.raises(DomainError, match=r"constraint 'x' leaves no label of 'a' possible"):
         domain({"a": 2, "b": 2}, x={"columns": ["a"], "impossible": [["*"]]}, y=order("a", "b"))
 
@@ -44,7 +40,6 @@ def test_what_follows_from_a_chain_is_known_of_each_attribute():
 
 
 def test_records_that_break_a_constraint_are_counted_for_each():
-    """One record may break two."""
     rules = domain({"a": 2, "b": 2}, x=order("a", "b"), y={"columns": ["a"], "impossible": [["1"]]})
     assert rules.broken({"a": np.array([0, 1, 1, 0]), "b": np.array([1, 1, 0, 0])}) == {"x": 3, "y": 2}
 
@@ -71,7 +66,6 @@ def test_a_column_that_a_map_tells_needs_no_table_unless_it_is_taken():
 
 
 def test_resolving_nothing_rules_out_nothing():
-    """Without constraints there is no mask to compute."""
     assert Resolved({"a": Attribute.of_size("a", 2)}, ()).impossible(("a",)) is None
 
 
@@ -113,7 +107,6 @@ def fitting(columns, orders):
 
 
 def left(columns, orders):
-    """(codes, ...): what all rules leave."""
     found = np.ones([one.size for one in columns], dtype=bool)
     names = [one.name for one in columns]
     for rule in Resolved({one.name: one for one in columns}, orders).rules:

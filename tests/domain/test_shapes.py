@@ -16,7 +16,6 @@ OPEN = Attribute.from_dict("x", {"private": True})
 
 @given(st.one_of(st.binary(max_size=30), st.text("0123456789.,-+eE/:T Z", max_size=20).map(str.encode)))
 def test_every_text_has_one_of_the_shapes(raw):
-    """Nothing raises, and no shape carries anything of a text but what the list of all shapes has."""
     assert shape_of(raw) in SHAPES
     assert len(set(SHAPES)) == len(SHAPES)
 
@@ -69,7 +68,6 @@ def test_numbers_that_were_found_have_a_bin(numbers, keep):
     st.sampled_from(["%d.%m.%Y", "%m/%d/%Y"]),
 )
 def test_dates_that_were_found_have_a_bin(days, form):
-    """In the format whose order of day and month some day tells."""
     texts = [day.strftime(form).encode() for day in [*days, date(days[0].year, 12, 31)]]
     found = OPEN.with_released({shape_of(text): 100 for text in texts}, {}, 10.0)
     assert found.values.kind == "date" and found.values.format == form
@@ -143,7 +141,6 @@ def test_zeros_draw_no_other_numbers_to_them():
 
 
 def test_labels_are_searched_where_they_are_of_use():
-    """For texts, for small whole numbers, and not for ranges, dates or what is not there."""
     assert has_labels({"text": 100, "integer 2^3": 900}, 10.0)
     assert has_labels({"integer zero": 100, "integer 2^6": 900}, 10.0)
     assert not has_labels({"integer 2^2": 100, "integer 2^7": 900}, 10.0)
@@ -175,7 +172,6 @@ def test_wide_ranges_of_numbers_keep_their_order(one, other):
 
 
 def test_a_long_span_of_dates_has_as_many_bins_as_may_be():
-    """A hundred birth years in 64 bins."""
     days = [date(1920, 1, 1) + timedelta(days=1826 * number) for number in range(20)]
     found = OPEN.with_released({shape_of(str(day).encode()): 100 for day in days}, {}, 10.0)
     assert found.values.kind == "date" and len(found.edges) == 65

@@ -35,7 +35,6 @@ KINDS = ["text", "integer", "number", "boolean", "date", "datetime", "time"]
     ],
 )
 def test_texts_have_a_place_or_none(kind, texts):
-    """Values of the type stand where they belong; others have no place, and nothing raises."""
     assert {text: Values(kind=kind).number(text) for text in texts} == texts
 
 
@@ -46,7 +45,6 @@ def test_nan_is_kept_apart():
 
 @given(st.binary(max_size=12), st.sampled_from(KINDS))
 def test_any_bytes_are_read(raw, kind):
-    """Never raises."""
     assert Values(kind=kind).number(raw) is None or Values(kind=kind).exact(raw) is not None
 
 
@@ -69,7 +67,6 @@ def test_dates_and_times_come_back(moment, form):
 
 
 def test_python_s_own_dates_have_the_same_place():
-    """What TOML reads as a date is where its text is."""
     values = Values(kind="datetime")
     for moment in (datetime(2019, 3, 1, 5, 30), datetime(2019, 3, 1, 5, 30, tzinfo=UTC)):
         assert values.place(moment) == values.exact(moment.isoformat().encode())
@@ -80,7 +77,6 @@ def test_python_s_own_dates_have_the_same_place():
 
 
 def test_places_are_written_in_the_column_s_own_way():
-    """Integers without a point, numbers with as many digits as are asked for, dates in their format."""
     assert Values(kind="integer").text(37.0) == "37"
     assert Values(kind="number").text(0.1) == "0.1" and Values(kind="number", decimals=2).text(3) == "3.00"
     assert Values(kind="date", format="%d.%m.%y").text(17_956.0) == "01.03.19"
@@ -172,7 +168,6 @@ def test_whole_numbers_have_the_bin_of_exact_arithmetic(edges, numbers, cap):
 @settings(max_examples=50)
 @given(EDGES, st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=8), st.booleans())
 def test_floats_have_the_bin_of_exact_arithmetic(edges, numbers, cap):
-    """Doubles and edges are compared as they are."""
     cut = Cut(edges, cap)
     wanted = [bin_of(edges, Fraction(number), cap) for number in numbers]
     assert cut.real(np.array(numbers, float)).tolist() == [cut.place(number) for number in numbers] == wanted
@@ -180,7 +175,6 @@ def test_floats_have_the_bin_of_exact_arithmetic(edges, numbers, cap):
 
 @pytest.mark.parametrize("cap", [False, True])
 def test_what_is_infinite_is_beyond_finite_edges(cap):
-    """A cap takes it, and so do infinite edges."""
     numbers = np.array([-math.inf, math.inf])
     assert Cut((0.0, 1.0, 2.0), cap).real(numbers).tolist() == ([0, 1] if cap else [-1, -1])
     assert Cut((-math.inf, 0.0, math.inf), cap).real(numbers).tolist() == [0, 1]
@@ -226,20 +220,9 @@ def test_first_and_last_are_the_nearest_places(values):
 
 
 def test_whole_numbers_beyond_doubles_stay_in_their_bins():
-    """What is at or above 2^60 reads back as that or more; what is below as less."""
-    lattice = lattice_of(Values(kind="integer"))
-    edge = np.array([2.0**60])
-    assert float(lattice.first(edge)[0]) >= edge[0] > float(lattice.last(np.nextafter(edge, 0))[0])
-
-
-def test_some_columns_have_any_number():
-    """Numbers without decimals, texts, booleans."""
-    assert [lattice_of(Values(kind=kind)) for kind in ("number", "text", "boolean")] == [None] * 3
-
-
-def test_places_beyond_all_numbers_have_none():
-    whole = lattice_of(Values(kind="integer"))
-    assert whole is not None
-    far = np.array([2.0**63, -(2.0**64)])
+    """What is at or above 2^60 reads back as that or more, what is below as less; nothing is beyond all numbers."""
+    whole, edge, far = lattice_of(Values(kind="integer")), np.array([2.0**60]), np.array([2.0**63, -(2.0**64)])
+    assert float(whole.first(edge)[0]) >= edge[0] > float(whole.last(np.nextafter(edge, 0))[0])
     assert (whole.first(far) > whole.last(far)).tolist() == [True, True]
     assert whole.first(far)[0] > 2**62 and whole.last(far)[1] < -(2**62)
+    assert [lattice_of(Values(kind=kind)) for kind in ("number", "text", "boolean")] == [None] * 3

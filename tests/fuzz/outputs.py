@@ -108,9 +108,6 @@ class Refused(Exception):
     """A command that was refused, in its own words."""
 
 
-# --- the box ------------------------------------------------------------------------------------------------------
-
-
 @cache
 def _sound() -> Path:
     """What commands read, and what they wrote before; made once, and gone with the process."""
@@ -227,9 +224,6 @@ def _seen(folder: Path) -> dict[str, tuple[object, ...]]:
                 content = path.readlink()
             found[str(path.relative_to(folder))] = (state.st_mode, content)
     return found
-
-
-# --- cases --------------------------------------------------------------------------------------------------------
 
 
 @cache

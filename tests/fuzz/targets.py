@@ -134,7 +134,6 @@ def _learned(release: bytes) -> dpgm.Model:
 
 
 def _session(budget: Budget, account: SessionAccount | None = None) -> bytes:
-    """A step of each kind, and merged codes."""
     terms = Terms(neighbours="add-remove")
     curator = LiveCurator(as_source(CODES), STRUCTURE, make("mechanism", "laplace"), terms=terms, budget=budget)
     with curator.session(workload=Workload.all(DOMAIN, order=2), account=account) as session:

@@ -23,8 +23,7 @@ def machine(*words):
 
 
 def test_nothing_acknowledged_is_lost_and_nothing_is_overspent():
-    """30 kills with four processes on one ledger after another, the first one of sessions; `--kills 1000` is for the
-    command line."""
+    """30 kills with four processes on one ledger after another; `--kills 1000` is for the command line."""
     code, said = machine("--kills", "30", "--seed", "9")
     assert code == 0 and ": 0 faults (" in said and "sessions learned from" in said, said
 
@@ -37,8 +36,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_overspent():
     ],
 )
 def test_a_wrong_ledger_is_found_out(wrong, faults):
-    """The machine can fail. Of the files it looks at about one in ten lacks charges under WAL, so that it would look at
-    250 in vain with a probability below 10^-10; most of a ledger that writes late do, and it stops at the first."""
+    """One in ten files looked at lacks charges under WAL (250 in vain: below 1e-10), and most of a late ledger."""
     code, said = machine("--kills", "300", "--seed", "5", "--sessions", "0", "--wrong", wrong)
     assert code == 1 and any(fault in said for fault in faults), said
 

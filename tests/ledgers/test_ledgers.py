@@ -19,11 +19,12 @@ def machine(*words):
 
 
 def test_every_account_is_the_independent_one():
-    """800 ledgers, sixteen of them through files; `--ledgers 1000000` is for the command line."""
-    code, said = machine("--ledgers", "800", "--files", "50", "--seed", "3")
-    assert code == 0 and ": 0 faults (" in said and "files 16" in said and "curves" in said, said
+    """400 ledgers, eight of them through files; `--ledgers 1000000` is for the command line."""
+    code, said = machine("--ledgers", "400", "--files", "50", "--seed", "3")
+    assert code == 0 and ": 0 faults (" in said and "files 8" in said and "curves" in said, said
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("wrong", ["rho", "epsilon", "approx", "doubles"])
 def test_a_wrong_ledger_is_found_out(wrong):
     """The machine can fail: rho as mu^2 / 2, epsilon as mu, (epsilon, delta) into B, sums as doubles."""

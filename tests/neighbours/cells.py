@@ -53,8 +53,6 @@ KINDS: dict[str, Any] = {
 
 
 class _Refuses:
-    """An object that cannot be told as text, compared or hashed."""
-
     __hash__ = None  # type: ignore[assignment]
 
     def __str__(self) -> str:
@@ -86,13 +84,9 @@ def named_cells() -> Iterator[Pair]:
 
 
 def random_cells(name: str, draw: random.Random) -> Pair:
-    """Any of these with random cells."""
     if draw.random() < 0.6:
         return _some_typed(name, draw.choice(list(KINDS)), draw.choice(["sex", "age", "id"]), draw)
     return object_pair(name, draw.choices(OBJECTS, k=draw.randrange(4)), draw.choice(OBJECTS), draw)
-
-
-# --- typed columns ------------------------------------------------------------------------------------------------
 
 
 def _parquet(table: pa.Table) -> bytes:
@@ -195,9 +189,6 @@ def cell_of(kind: Any, draw: random.Random) -> Any:
 def _texts(raw: bytes, kind: Any) -> Any:
     large = "large" in str(kind)
     return pa.array([raw], pa.large_binary() if large else pa.binary()).view(kind)
-
-
-# --- objects and codes --------------------------------------------------------------------------------------------
 
 
 def object_pair(name: str, cells: Sequence[Any], odd: Any, draw: random.Random) -> Pair:

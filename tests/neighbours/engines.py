@@ -74,7 +74,6 @@ class Engine:
 
 
 def is_installed(name: str) -> bool:
-    """Whether what an engine needs is there."""
     return all(util.find_spec(module) is not None for module in ENGINES[name].needs)
 
 

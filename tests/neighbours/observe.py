@@ -205,7 +205,6 @@ def _content(path: Path) -> object:
 
 @contextmanager
 def _heard() -> Iterator[dict[str, object]]:
-    """Prints to Python's streams, writes to the descriptors by libraries, warnings and logs."""
     found: dict[str, object] = {}
     out, err, logs = io.StringIO(), io.StringIO(), io.StringIO()
     handler = logging.StreamHandler(logs)

@@ -18,13 +18,11 @@ PAIRS = {"spark-frames": 2, "spark-files": 2, "dask-client": 6}
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """For the runs."""
     with scratch() as found:
         yield found / "run"
 
 
 def told_apart(engine: str, pairs: int, folder: Path) -> list[str]:
-    """What differs, over so many pairs."""
     with engine_pairs(engine, seed=1) as made:
         return [
             f"{pair.name} ({mode}) {what}"

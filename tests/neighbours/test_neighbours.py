@@ -38,13 +38,11 @@ from tests.neighbours.runs import Pair, by_discovery, by_selector, with_uses
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """For the runs."""
     with scratch() as found:
         yield found / "run"
 
 
 def told_apart(pairs: Iterable[Pair], folder: Path) -> list[str]:
-    """What differs, over pairs under each of the modes in turn."""
     found: list[str] = []
     for pair, mode in zip(pairs, cycle(MODES), strict=False):
         found += [f"{pair.name} ({mode}) {what}" for what in differences(pair, folder, mode)]
@@ -116,8 +114,7 @@ def test_a_mean_that_is_told_is_found_out(folder, monkeypatch):
 
 
 def test_selectors_cannot_be_told_apart(folder):
-    """Whole runs that choose their structure, given the same choices, noisy scores and tables; random pairs, and named
-    ones. Each selector meets each of the modes."""
+    """Whole runs that choose their structure, given the same noisy answers; each selector meets each of the modes."""
     assert told_apart((pair for pair, _ in choosing(24, seed=2)), folder) == []
 
 
@@ -155,9 +152,6 @@ def test_labels_that_refuse_a_record_are_found_out(folder, monkeypatch):
     assert told_apart([by_discovery(line)], folder)
 
 
-# --- versions that let something slip --------------------------------------------------------------------------------
-
-
 def first_lines() -> Iterator[Pair]:
     """Headers forgotten, as whoever has none does. A line that names most of the columns is a header, and public."""
     for odd in (b"SECRET,1,2", b"\xff", b"sex,1,2", b"sex,sex,2"):
@@ -167,8 +161,6 @@ def first_lines() -> Iterator[Pair]:
 
 
 def cells(kinds: Iterable[str], role: str, form: str) -> Callable[[], Iterator[Pair]]:
-    """Pairs of columns of these types."""
-
     def make() -> Iterator[Pair]:
         for kind in kinds:
             for seed in range(12):
@@ -178,7 +170,6 @@ def cells(kinds: Iterable[str], role: str, form: str) -> Callable[[], Iterator[P
 
 
 def more_records() -> Iterator[Pair]:
-    """A record more, the structure chosen by `mst`."""
     yield by_selector(line_pair("line", Style(), [b"M,50,p"] * 3, b"F,3,p", random.Random(1)), 1)
 
 

@@ -42,9 +42,6 @@ def mass(kind, scale, shift, reach=60):
     return weights / weights.sum()
 
 
-# --- against brute force ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.sampled(5)
 @needs_pld
 @pytest.mark.parametrize("kind", ["discrete-laplace", "discrete-gaussian"])
@@ -93,9 +90,6 @@ def test_renyi_moments_bound_the_exact_ones(kind, rate, scale, accountant):
             with np.errstate(over="ignore"):
                 exact = math.log(np.sum(np.exp(order * np.log(upper[keep]) - (order - 1) * np.log(lower[keep]))))
             assert moment >= exact - 1e-9
-
-
-# --- published and closed forms ---------------------------------------------------------------------------------
 
 
 def test_the_standard_case_of_abadi_et_al(accountant):
@@ -166,9 +160,6 @@ def test_prv_accountant_agrees(accountant):
     assert low - 0.001 <= accountant("gaussian", 4.0, rounds=10_000, rate=0.01).epsilon(1e-5) <= high + 0.001
 
 
-# --- mutants ----------------------------------------------------------------------------------------------------
-
-
 @needs_pld
 @pytest.mark.parametrize("mutant", ["half the noise", "forgotten sqrt", "forgotten rate", "one round forgotten"])
 def test_mutants_are_told_apart(mutant, accountant):
@@ -188,9 +179,6 @@ def test_noise_calibrated_to_less_is_refused(unit):
     event = PrivacyEvent(kind="discrete-gaussian", scale=3.0, sensitivity=1.0)
     with pytest.raises(BudgetError, match="calibrated to a sensitivity"):
         compose(event, unit(24), neighbours="add-remove")
-
-
-# --- what the bounds apply to -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("alpha", "shift"), list(itertools.product([2, 5], [(2,), (1, 2), (3,), (2, 2, 1)])))
@@ -259,18 +247,11 @@ def test_too_many_rounds_are_left_to_the_renyi_bound(accountant):
         assert set(accountant(kind, 3000.0, rounds=10**6).bounds(1e-6)) == {"renyi"}
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("rate", [0, -0.1, 1.5, math.nan, math.inf, True, "x", None, 2.0**-33])
-def test_sampling_rates_that_make_no_sense(rate):
-    """(0, 1] only, and numbers only."""
+def test_sampling_rates_are_multiples_of_a_coin(rate):
+    """Of 2^-32, never above what was asked; numbers in (0, 1] only."""
     with pytest.raises(BudgetError, match="sampling rate"):
         sampling_probability(rate)
-
-
-def test_rates_round_down_to_the_coin():
-    """The rate used is a multiple of 2^-32, never above what was asked."""
     exact = sampling_probability(0.1)
     assert exact <= Fraction(1, 10) < exact + Fraction(1, 2**32)
     assert (exact * 2**32).denominator == 1
@@ -278,7 +259,6 @@ def test_rates_round_down_to_the_coin():
 
 @pytest.mark.parametrize("rounds", [0, -1, 1.5, True, "3", math.nan, 10**8])
 def test_rounds_that_make_no_sense(rounds, accountant, unit, gauss):
-    """Whole numbers from 1."""
     with pytest.raises(BudgetError, match="rounds"):
         round_noise(gauss(), unit(1), Budget.zcdp(1), rounds=rounds, sampling_rate=1, neighbours="add-remove")
     with pytest.raises(BudgetError, match="rounds"):
@@ -287,7 +267,6 @@ def test_rounds_that_make_no_sense(rounds, accountant, unit, gauss):
 
 @pytest.mark.parametrize("delta", [0, 1, -1e-6, math.nan, math.inf, True, "x", None])
 def test_deltas_that_make_no_sense(delta, accountant):
-    """Never 0, never NaN: an accountant that meets NaN may answer 0."""
     with pytest.raises(BudgetError, match="delta"):
         accountant("discrete-gaussian", 4.0).epsilon(delta)
 

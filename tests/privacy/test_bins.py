@@ -88,10 +88,7 @@ def _cost(relation, levels, kind, rows=1):
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 @pytest.mark.parametrize(("levels", "rows"), [(1, 1), (2, 1), (1, 2), (2, 2), (1, 3)])
 def test_no_neighbours_are_told_apart_by_more_than_the_cost(relation, levels, rows):
-    """Claim: the loss of every outcome is within epsilon, and every Renyi divergence within rho times its order.
-
-    Of persons of several rows too, in one node or several; the price of one row is exceeded.
-    """
+    """Losses within epsilon, Renyi divergences within rho times the order; the price of one row is exceeded by more."""
     worst, spread = _losses(relation, levels, rows)
     assert worst <= float(_cost(relation, levels, "pure", rows).epsilon) + 1e-12
     assert spread <= float(_cost(relation, levels, "zcdp", rows).rho) + 1e-12
@@ -102,8 +99,7 @@ def test_no_neighbours_are_told_apart_by_more_than_the_cost(relation, levels, ro
 
 @pytest.mark.parametrize("levels", [1, 2])
 def test_an_exchange_costs_what_a_guarantee_with_a_public_number_says(levels):
-    """Claim: of bins found at the price of add-remove an exchange costs at most 2 epsilon or 4 rho. One level alone
-    exceeds twice the rho, which is what it costs of tables."""
+    """At most 2 epsilon or 4 rho at the price of add-remove; one level alone exceeds the 2 rho of tables."""
     worst, spread = _losses("replace-one", levels)
     pure, zcdp = (_cost("add-remove", levels, kind) for kind in ("pure", "zcdp"))
     assert worst <= float(pure.epsilon * change_factor("pure", 1, 1)) + 1e-12
@@ -112,8 +108,7 @@ def test_an_exchange_costs_what_a_guarantee_with_a_public_number_says(levels):
 
 
 def test_wrong_factors_would_be_found_out():
-    """Claim: the exact losses exceed what a cost without the factor 1/2, or replace-one at the price of add-remove,
-    would promise; so the test above fails for both."""
+    """The exact losses exceed a cost without the factor 1/2, and replace-one at the price of add-remove."""
     own, other = _losses("add-remove", 1), _losses("replace-one", 1)
     add_remove = [_cost("add-remove", 1, kind) for kind in ("pure", "zcdp")]
     assert own[0] > float(add_remove[0].epsilon) / 2
@@ -131,10 +126,7 @@ def _terms(relation="add-remove", **more):
 def test_a_column_costs_its_share_and_no_more(relation, budget):
     """Claim: 2 % by default under both relations, up to rounding; 10 % together; and what is stated where it is."""
     (one,) = plan_bins(Domain([private_bins("x")]), ["x"], budget, _terms(relation))
-    amount = (
-        {"pure": one.cost.epsilon / budget.epsilon} if budget.kind == "pure" else {"zcdp": one.cost.rho / budget.rho}
-    )
-    (share,) = amount.values()
+    share = one.cost.epsilon / budget.epsilon if budget.kind == "pure" else one.cost.rho / budget.rho
     assert Fraction(199, 10_000) < share <= Fraction(1, 50)
     many = Domain([private_bins(f"x{number}") for number in range(10)])
     cost = bins_cost(plan_bins(many, many.names, budget, _terms(relation)), budget)
@@ -163,14 +155,10 @@ def test_what_cannot_be_paid_for_is_refused_by_name():
         plan_bins(Domain([private_bins("age")]), ["age"], Budget.pure("0.001"), _terms())
 
 
-def test_labels_to_be_found_are_refused_where_a_session_opens():
-    """Claim: they are found before, and whoever has not is told."""
+def test_what_no_session_finds_is_refused_by_name():
+    """Claim: labels are found before, and whoever has not is told what would do."""
     with pytest.raises(DomainError, match="labels of 'job'"):
         plan_bins(Domain([private_labels("job")]), ["job"], Budget.pure(1), _terms())
-
-
-def test_an_undetermined_domain_is_refused_by_name():
-    """Claim: what no session finds is refused with what would do."""
     with pytest.raises(BudgetError, match=r"'age'.*named cliques or with a selector"):
         check_determined(Domain([private_bins("age"), Attribute.of_size("b", 2)]))
 
@@ -224,6 +212,5 @@ def test_choices_of_no_bisection_are_refused(choices):
 
 
 def test_a_node_without_an_edge_is_none():
-    """Claim: a single cell has nothing to choose."""
     with pytest.raises(StructureError, match="two cells"):
         RankDistance(first=3, last=4)

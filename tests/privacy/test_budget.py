@@ -20,7 +20,6 @@ NOT_AMOUNTS = [math.nan, math.inf, -math.inf, -1, -0.5, 0, 0.0, -0.0, True, Fals
 
 @given(fractions)
 def test_ten_tenths_are_one(value):
-    """Sums are exact: ten tenths of any amount equal it."""
     tenth = Budget.pure(value) * Fraction(1, 10)
     total = Budget.zero("pure")
     for _ in range(10):
@@ -29,20 +28,15 @@ def test_ten_tenths_are_one(value):
     assert (Budget.pure(value) - total).is_zero
 
 
-# --- budgets ----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("value", NOT_AMOUNTS)
 @pytest.mark.parametrize("make", [Budget.pure, Budget.zcdp, lambda bad: Budget.approx(bad, 1e-6)])
 def test_budgets_refuse_what_is_not_a_positive_number(make, value):
-    """Every constructor checks its amounts."""
     with pytest.raises(BudgetError):
         make(value)
 
 
 @pytest.mark.parametrize("delta", [*NOT_AMOUNTS, 1, 1.5, "2"])
 def test_delta_must_be_a_probability_strictly_between_zero_and_one(delta):
-    """delta = 0 and delta >= 1 are refused, in approx and in the conversion."""
     with pytest.raises(BudgetError, match="delta"):
         Budget.approx(1, delta)
     with pytest.raises(BudgetError, match="delta"):
@@ -55,17 +49,18 @@ def test_delta_must_be_a_probability_strictly_between_zero_and_one(delta):
     {"kind": "zcdp", "epsilon": Fraction(1)}, {"kind": "approx", "rho": Fraction(1)}, {"kind": "renyi"},
 ])  # fmt: skip
 def test_a_budget_has_only_the_parts_of_its_kind(parts):
-    """The raw constructor refuses floats, negatives and parts of another kind, which addition would then ignore."""
     with pytest.raises(BudgetError):
         Budget(**parts)
 
 
 def test_budgets_of_different_kinds_do_not_mix():
-    """Adding, comparing and subtracting need one kind; subtracting never goes below zero."""
+    """Comparison is part by part, and subtracting never goes below zero."""
     pure, zcdp = Budget.pure(1), Budget.zcdp(1)
     for operation in (lambda: pure + zcdp, lambda: pure <= zcdp, lambda: pure - zcdp):
         with pytest.raises(BudgetError, match="different kinds"):
             operation()
+    assert not Budget.approx(1, "1e-5") <= Budget.approx(2, "1e-6")
+    assert Budget.approx(1, "1e-6") <= Budget.approx(1, "1e-6")
     with pytest.raises(BudgetError, match="cannot take"):
         pure - Budget.pure("1.0000000000000000000000001")
     with pytest.raises(TypeError):
@@ -75,15 +70,8 @@ def test_budgets_of_different_kinds_do_not_mix():
             pure * factor
 
 
-def test_comparison_is_part_by_part():
-    """More delta is not made up for by less epsilon."""
-    assert not Budget.approx(1, "1e-5") <= Budget.approx(2, "1e-6")
-    assert Budget.approx(1, "1e-6") <= Budget.approx(1, "1e-6")
-
-
 @given(fractions, fractions, st.sampled_from(["pure", "zcdp", "approx"]))
 def test_to_dict_and_parse_are_inverse(first, second, kind):
-    """A budget survives the round trip through plain texts exactly."""
     budget = {
         "pure": lambda: Budget.pure(first),
         "zcdp": lambda: Budget.zcdp(first),
@@ -94,17 +82,12 @@ def test_to_dict_and_parse_are_inverse(first, second, kind):
 
 @pytest.mark.parametrize("plain", [{}, {"epsilon": 1, "rho": 1}, {"delta": 1e-6}, {"eps": 1}, 1, None, "1", [1]])
 def test_parse_refuses_other_shapes(plain):
-    """Anything but the three documented shapes is refused."""
     with pytest.raises(BudgetError):
         Budget.parse(plain)
 
 
-# --- conversions ------------------------------------------------------------------------------------------------
-
-
 @given(fractions)
 def test_pure_to_zcdp_and_back_is_exact(epsilon):
-    """sqrt(2 * eps^2 / 2) is eps again, with no loss."""
     assert Budget.pure(epsilon).to_zcdp() == Budget.zcdp(epsilon**2 / 2)
     assert Budget.pure(epsilon).to_zcdp().to_pure() == Budget.pure(epsilon)
 
@@ -127,15 +110,11 @@ def test_the_zcdp_within_an_approximate_budget_is_spent_back_at_most():
 
 
 def test_conversions_that_do_not_exist_are_refused():
-    """(epsilon, delta) implies no zCDP, no pure epsilon and no other delta."""
     budget = Budget.approx(1, 1e-6)
     for convert in (budget.to_zcdp, budget.to_pure, lambda: budget.to_approx(1e-5)):
         with pytest.raises(BudgetError):
             convert()
     assert Budget.pure(1).to_approx(1e-6) == Budget.approx(1, 1e-6)
-
-
-# --- events -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, "1", True, None])
@@ -207,7 +186,7 @@ def exact_epsilon(rho, delta):
 
 
 @pytest.mark.landing
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(RHOS, DELTAS)
 @example(Fraction(1, 2), Fraction(1, 10**6))
 @example(Fraction(10**60), Fraction(1, 3))
@@ -223,7 +202,7 @@ def test_zcdp_epsilon_is_the_least_over_all_orders_rounded_up(rho, delta):
 
 
 @pytest.mark.landing
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(RHOS, DELTAS)
 @example(Fraction(10**60), Fraction(1, 3))
 def test_it_is_never_more_than_bun_and_steinke(rho, delta):
@@ -233,7 +212,7 @@ def test_it_is_never_more_than_bun_and_steinke(rho, delta):
     assert zcdp_epsilon(rho, delta) <= (rho + 2 * Fraction(root)) * (1 + Fraction(1, 10**60)) + Fraction(2, 10**40)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30)
 @given(RHOS, DELTAS, st.integers(1, 70))
 def test_more_rho_or_less_delta_never_means_less_epsilon(rho, delta, digits):
     """However little they differ."""
@@ -248,11 +227,8 @@ def test_nothing_costs_nothing():
     assert zcdp_epsilon(Fraction(1, 10**9), Fraction(1, 2)) > 0
 
 
-# --- the other direction ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.landing
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
     st.fractions(min_value=Fraction(1, 10**9), max_value=10**4).filter(bool),
     st.fractions(min_value=Fraction(1, 10**30), max_value=Fraction(1, 2)).filter(bool),
@@ -284,9 +260,6 @@ def test_the_census_of_2020():
     assert zcdp_epsilon(Fraction("2.565"), Fraction(1, 10**10)) > Fraction("17.135")
 
 
-# --- mechanisms whose delta is known -------------------------------------------------------------------------------
-
-
 def gaussian_delta(variance, epsilon):
     """E (1 - exp(epsilon - L))_+ of one cell's discrete Gaussian moved by 1, output by output."""
     reach = math.ceil(60 * math.sqrt(variance)) + 2
@@ -305,8 +278,7 @@ def response_delta(true, epsilon):
 @pytest.mark.parametrize("delta", ["0.3", "1e-2", "1e-5", "1e-9", "1e-14"])
 @pytest.mark.parametrize("rho", ["1e-4", "0.015", "0.3", "1", "5", "30"])
 def test_it_is_never_below_the_true_loss(rho, delta):
-    """At the epsilon given out the true delta is at most delta: discrete Gaussian noise with rho = 1 / (2 sigma^2), and
-    randomised response, whose rho is the largest of its Renyi divergences over their orders."""
+    """At the epsilon given out: discrete Gaussian noise of that rho, and randomised response of that largest rho."""
     epsilon, limit = float(zcdp_epsilon(Fraction(rho), Fraction(delta))), float(delta) * (1 + 1e-9)
     assert gaussian_delta(1 / (2 * float(rho)), epsilon) <= limit
     orders = np.geomspace(1e-6, 1e6, 20_001)

@@ -19,7 +19,6 @@ BOTH = ["add-remove", "replace-one"]
 
 
 def plan(columns=1, whole=BUDGET, labels=1, neighbours="add-remove", share=Fraction(1, 2)):
-    """A plan for so many columns."""
     names = tuple(f"c{number}" for number in range(columns))
     return ColumnsPlan(columns=names, whole=whole, share=share, labels=labels, neighbours=neighbours)
 
@@ -71,10 +70,7 @@ def worst_delta(noise, epsilon, moves, table=None):
 
 
 def test_no_neighbours_tell_more_than_is_paid_for():
-    """A person comes or goes, with a label that others have or one of their own; noise for less is seen at once.
-
-    Of the search alone, and with a table after it.
-    """
+    """A person comes or goes, of the search alone and with a table after it; noise for less is seen at once."""
     asked, moves = plan(), [(1, 0), (0, 1)]
     noise, table = asked.noise(1), gaussian_variance(asked.tables.mu_squared, 1)
     # Of the delta that the search is charged, two ninths are its own; the rest is for what follows.

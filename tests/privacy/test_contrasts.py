@@ -33,12 +33,10 @@ RECORDS = st.lists(st.tuples(*[st.integers(0, 1)] * len(NAMES)), min_size=1, max
 
 
 def true_tables(records, structure):
-    """The counts, by the counting of releases."""
     return count(CodesSource(data=np.array(records)), structure).tables
 
 
 def true_sum(records, clique):
-    """Sum over records of the product of +1 and -1 codes."""
     return sum(int(np.prod([1 - 2 * row[NAMES.index(name)] for name in clique])) for row in records)
 
 
@@ -132,7 +130,6 @@ def test_ratios_are_to_the_best_that_tables_would_do():
 
 
 def powerset(names):
-    """All subsets."""
     return [part for size in range(len(names) + 1) for part in itertools.combinations(names, size)]
 
 

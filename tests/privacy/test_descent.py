@@ -29,6 +29,7 @@ from dpgm_core.privacy.descent import (
 )
 from dpgm_core.privacy.selection import MAX_TABLE_LENGTH, MIN_TABLE_LENGTH, probabilities, table_length
 from dpgm_core.privacy.terms import change_factor
+from tests.fixtures import Words
 from tests.privacy.candidates import regressions
 
 ORDERS = (1.01, 2.0, 8.0, 64.0)
@@ -57,7 +58,6 @@ def covered(ones, others, budget):
 
 
 def pair_gradients(weights=None, loss="logistic", **given):
-    """Of three binary attributes."""
     own = regressions(loss)
     return gradients(own, **given | ({} if weights is None else {"weights": weights}))
 
@@ -73,7 +73,6 @@ def random_weights(own, units, generator):
 
 
 def laws(sums, own, h):
-    """The exact law of each choice."""
     grid = sums.reshape(own.allowed.shape)
     for rows in own.choices:
         up = np.concatenate([grid[row][own.allowed[row]] for row in rows])
@@ -93,7 +92,6 @@ def neighbours(own, count, relation):
 
 
 def summed(gradients, kind, records):
-    """The gradients' sum over some records."""
     sums = GradientSums(gradients, kind)
     codes = [np.array([record[place] for record in records], np.uint8) for place in range(len(sums.columns))]
     return sums.partial(codes, None)
@@ -145,8 +143,7 @@ def test_a_claim_of_much_less_is_found_out():
 
 @pytest.mark.parametrize("budget", KINDS, ids=lambda one: one.kind)
 def test_an_exchange_costs_what_a_guarantee_with_a_public_number_says(budget):
-    """A descent at the price of add-remove: an exchange costs at most 2 epsilon or 4 rho. That it costs one epsilon
-    alone, or the 2 rho of tables, is found out."""
+    """At most 2 epsilon or 4 rho at the price of add-remove; one epsilon, or the 2 rho of tables, is found out."""
     vertex = pair_gradients().regressions.zeros()
     vertex[:, -1] = 128
     made = pair_gradients(vertex, clip="0.3")
@@ -171,11 +168,8 @@ def noisy_argmax(scores):
 
 
 def test_the_printed_laplace_scale_is_found_out_and_ours_is_not():
-    """One record against one record, R = 12, a vertex to start from: Lap(R sqrt(T)/(n sqrt(rho))) costs 1.36 rho/T.
-
-    Both records have their label wrong with certainty, with opposite labels: the coordinate of the vertex keeps its
-    gradient and the constant's turns round. Source: Zhang et al. (2020), Algorithm 1 with L1 = 1; replace-one.
-    """
+    """One record for one with the opposite label, both predicted wrongly for certain, R = 12: Lap(R sqrt(T) / (n
+    sqrt(rho))) of Zhang et al. (2020), Algorithm 1 with L1 = 1, costs 1.36 rho / T under replace-one."""
     radius, rho = 12, Fraction(1, 400)  # of one selection, rho / T
     scale = radius / math.sqrt(rho)
     sigma = 1 / (1 + math.exp(-radius))
@@ -229,27 +223,13 @@ def test_too_little_says_what_would_do_and_much_is_cut():
         descent_temperature(Budget.approx(1, "1e-6"), 10, 1, 1)
 
 
-class Counting:
-    """Counts the words that are drawn."""
-
-    private = False
-
-    def __init__(self):
-        self.inner, self.drawn = SeededRandomness(1), 0
-
-    def words(self, count):
-        """As many, counted."""
-        self.drawn += count
-        return self.inner.words(count)
-
-
 def test_a_choice_draws_two_words_whatever_the_scores():
     """No rejection: near and far scores, equal ones and huge ones take the same random bits."""
     own = pair_gradients().regressions
     for sums in (np.zeros(12, np.int64), np.arange(12) * 10**9, np.full(12, -(2**40))):
-        randomness = Counting()
+        randomness = Words(rest=2**63)
         assert len(list(steepest(sums, own, Fraction(1, 50), randomness))) == 3
-        assert randomness.drawn == 6
+        assert sum(randomness.asked) == 6
 
 
 def test_directions_follow_the_exact_law():
@@ -273,7 +253,6 @@ def gradients(own, **given):
 @pytest.mark.parametrize("name", ["radius", "clip", "weights_grid", "residual_grid"])
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1, 0, True, "many", 2**30, Fraction(3, 10**9)])
 def test_units_that_do_not_fit_are_refused(name, value):
-    """NaN, infinity, negatives, 0, bools, texts, and what float32 could not add exactly."""
     with pytest.raises(BudgetError):
         gradients(regressions("logistic"), **{name: value})
 
@@ -310,7 +289,6 @@ def test_weights_of_a_choice_are_bounded_together():
 
 
 def test_weights_cannot_be_changed_afterwards():
-    """What was checked is what is used."""
     own = regressions("logistic")
     weights = own.zeros()
     made = gradients(own, weights=weights)
@@ -408,7 +386,6 @@ def test_products_are_those_of_the_other_attributes_of_each_clique():
     ],
 )
 def test_regressions_that_do_not_fit_are_refused(make, error, match):
-    """One sentence that says what is wrong."""
     with pytest.raises(error, match=match):
         make()
 

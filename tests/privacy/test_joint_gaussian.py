@@ -131,8 +131,6 @@ def test_small_deltas_keep_their_digits():
     assert exact < 1e-200
 
 
-# --- wrong versions -----------------------------------------------------------------------------------------------
-
 CASES = [(one, epsilon) for one in UNEQUAL for epsilon in (0.25, 0.5, 1.0, 2.0, 4.0)]
 
 
@@ -208,7 +206,6 @@ def test_rounding_is_paid_for(monkeypatch, fresh):
 
 
 def test_a_forgotten_cell_tells_less():
-    """Fewer tables, or tables with more noise, never have a larger delta."""
     for epsilon in (0.5, 1, 2):
         whole = convolved(parts((4, 9, 17)), epsilon)
         assert all(convolved(parts(some), epsilon) < whole for some in itertools.combinations((4, 9, 17), 2))
@@ -223,13 +220,8 @@ def test_out_of_reach_is_one_and_not_less():
     assert together_delta(small, Fraction(30)) == concentrated_delta(Fraction(4) + Fraction(1, 18), Fraction(30)) < 1
     assert together_delta({}, Fraction(1)) == normal_parts_delta({}, Fraction(1)) == 0
     for epsilon in ("1e-9", "1e-3", "1", "50", "1e6", "4.4e7", "1e24"):
-        for variances in (
-            (Fraction(1, 2**29), 10),
-            (Fraction(1, 10**8), 50),
-            (Fraction(1, 100), Fraction(1, 50)),
-            (1, 10**12),
-            (2**57, 2**58),
-        ):
+        few = [(Fraction(1, 2**29), 10), (Fraction(1, 10**8), 50), (Fraction(1, 100), Fraction(1, 50))]
+        for variances in (*few, (1, 10**12), (2**57, 2**58)):
             assert 0 < together_delta(parts(variances), Fraction(epsilon)) <= 1
 
 
@@ -242,8 +234,6 @@ def test_no_file_keeps_its_reader_long():
     assert tracemalloc.get_traced_memory()[1] < 24 * 2**20
     tracemalloc.stop()
 
-
-# --- how much rho -------------------------------------------------------------------------------------------------
 
 SIZES = {"few": [5000, 100, 2], "many": [2, 4, 8, 100] * 10, "alike": [6, 6, 6, 6]}
 

@@ -116,10 +116,7 @@ def test_the_tail_is_above_the_truth_and_hardly():
 
 
 def test_draws_pass_the_threshold_as_often_as_stated():
-    """A label of one person is published with probability q, one of `likely` persons with 0.9.
-
-    100,000 draws with a fixed seed; of fresh ones five standard deviations would be passed once in a million.
-    """
+    """One person's label with probability q, one of `likely` persons with .9: 100,000 seeded draws, 5 deviations."""
     noise = threshold_noise(Budget.approx(1, "0.01"), 1, "add-remove")
     drawn = noise.draw(100_000, SeededRandomness(3))
     for persons, chance in ((1, float(noise.published)), (noise.likely(), 0.9)):
@@ -142,7 +139,6 @@ def test_draws_pass_the_threshold_as_often_as_stated():
     ],
 )
 def test_budgets_that_find_nothing_are_refused(budget, labels, words):
-    """By their kind or size, before anything is read."""
     with pytest.raises(BudgetError, match=words):
         threshold_noise(budget, labels, "add-remove")
 

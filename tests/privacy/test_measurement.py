@@ -14,7 +14,6 @@ LAPLACE = make("mechanism", "laplace")
 
 
 def test_one_budget_is_one_noise_for_all_tables():
-    """Calibrated to what one person changes in all of them; it costs what was asked."""
     one = measure(LAPLACE, CHAIN, TERMS, Budget.pure("1/2"))
     assert len(one.calibrations) == 1 and one.of_group == (0, 0)
     assert one.calibrations[0].sensitivity == TERMS.sensitivity(CHAIN)
@@ -22,7 +21,6 @@ def test_one_budget_is_one_noise_for_all_tables():
 
 
 def test_budgets_per_table_add_up_and_belong_to_their_tables():
-    """Each table has the noise of its own budget, at the sensitivity of that table alone."""
     budgets = {("b", "c"): Budget.pure("1/5"), ("a", "b"): Budget.pure("4/5")}
     own = measure(LAPLACE, CHAIN, TERMS, budgets)
     assert own.cost == Budget.pure(1)
@@ -33,10 +31,7 @@ def test_budgets_per_table_add_up_and_belong_to_their_tables():
 
 
 def test_a_draw_adds_each_tables_own_noise():
-    """Over 400 draws the variance of each table's cells is the one it states, to 20 %; false alarm below 1e-3.
-
-    The mean over 2,400 squared cells of Laplace noise has a relative error of sqrt(5 / 2400) = 4.6 %.
-    """
+    """Over 400 draws the variances are those stated, to 20 % (relative error sqrt(5 / 2400); false alarm 1e-3)."""
     measurement = measure(LAPLACE, CHAIN, TERMS, {("a", "b"): Budget.pure(2), ("b", "c"): Budget.pure("1/4")})
     randomness, counts = SeededRandomness(1), Tables(CHAIN, np.arange(12))
     drawn = [(measurement.draw(counts, randomness) - counts).values for _ in range(400)]
@@ -57,8 +52,6 @@ def test_table_by_table_is_the_same_noise():
     drawn = [each.draw(zeros, SeededRandomness(3)).values.tolist() for each in (whole, whole.table_by_table())]
     assert drawn[0] == drawn[1]
 
-
-# --- contrasts in place of tables ---------------------------------------------------------------------------------
 
 BINARY = Domain.from_sizes(dict.fromkeys("abcd", 2))
 PAIRS = Structure(BINARY, [("a", "b"), ("c", "d")])

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 
 import attrs
 import numpy as np
@@ -44,10 +45,7 @@ NOISES = [
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize(("noise", "sensitivity"), [one[1:] for one in NOISES], ids=[one[0] for one in NOISES])
 def test_a_cost_is_taken_as_it_is_and_not_a_billionth_less(noise, sensitivity):
-    """Every noise of the kit passes; a part in 10^6 of its cost taken away, 1e-300 of it, or all of it, is refused.
-
-    For (epsilon, delta) the delta is lessened by 10 %, because a bound over all shifts can be some percent loose.
-    """
+    """Every noise of the kit passes; with a part in 10^6 less (10 % of a delta, whose bounds are loose) it does not."""
     check_claims(noise, sensitivity)
     cost = noise.cost
     if cost.kind == "approx":
@@ -94,10 +92,7 @@ def test_some_noise_has_no_such_cost(event, cost):
 @pytest.mark.parametrize("epsilon", ["1/10", "1/2", "9/10", "1"])
 @pytest.mark.parametrize("what", SENSITIVITIES)
 def test_the_delta_of_laplace_noise_covers_every_shift(what, epsilon):
-    """An (epsilon', delta) for Laplace noise of epsilon = 1: the brute-force delta is accepted nowhere below itself.
-
-    Exact for shifts by 1: 1 % more than brute force is accepted there.
-    """
+    """Of brute force nothing below is accepted; for shifts by 1 it is exact, so 1 % more is."""
     sensitivity = SENSITIVITIES[what]
     noise = ReferenceLaplace().noise(sensitivity, Budget.pure(1))
     delta, _ = worst_hockey_stick(noise, sensitivity, float(Fraction(epsilon)))
@@ -134,9 +129,6 @@ def test_gaussian_noise_has_the_variance_asked_of_it(sigma):
     assert floor <= discrete_variance(sigma**2)
     if sigma >= 3:
         assert discrete_variance(sigma**2) <= 1.1 * floor
-
-
-# --- liars ----------------------------------------------------------------------------------------------------------
 
 
 def lying(noise_class, **lies):
@@ -216,19 +208,9 @@ def test_a_lie_is_refused_with_nothing_read_charged_or_drawn(tmp_path, noise_cla
 
 def test_a_noise_without_an_event_is_no_noise():
     """Also where rounds of (epsilon, delta) are sought, which ask the event first."""
-
-    @attrs.frozen
-    class Eventless:
-        cost: Budget
-
-    class Mechanism:
-        own_randomness = None
-
-        def noise(self, sensitivity, budget):
-            return Eventless(budget)
-
+    eventless = SimpleNamespace(own_randomness=None, noise=lambda _, budget: SimpleNamespace(cost=budget))
     structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
-    curator = live_curator(Unread(), structure, Mechanism(), budget=Budget.approx(1, "1e-6"))
+    curator = live_curator(Unread(), structure, eventless, budget=Budget.approx(1, "1e-6"))
     for ask in (curator.release, lambda: curator.rounds(3, sampling_rate=0.5)):
         with pytest.raises(IncompatiblePlugin, match="event"):
             ask()
@@ -260,23 +242,17 @@ def test_values_are_clamped_and_never_an_error_after_the_noise():
      np.array(["a", "b", "c"]), np.zeros(3, bool)],
 )  # fmt: skip
 def test_what_is_no_noise_is_a_fault_of_the_mechanism(noise):
-    """Other shapes, types and what is not finite."""
     with pytest.raises(BudgetError, match="mechanism fault"):
         check_draw(noise, (3,))
 
 
 def test_a_noise_that_costs_more_than_was_asked_is_refused():
     """Before anything is charged, as nothing is charged for a measurement."""
-
-    class Greedy:
-        own_randomness = None
-
-        def noise(self, sensitivity, budget):
-            return make("mechanism", "laplace").noise(sensitivity, budget * 2)
-
+    laplace = make("mechanism", "laplace")
+    greedy = SimpleNamespace(own_randomness=None, noise=lambda moved, budget: laplace.noise(moved, budget * 2))
     chain = Structure.chain(Domain.from_sizes({"a": 2, "b": 3, "c": 2}))
     with pytest.raises(BudgetError, match="asked for epsilon = 1, but its noise costs epsilon = 2"):
-        measure(Greedy(), chain, Terms(neighbours="add-remove"), Budget.pure(1))
+        measure(greedy, chain, Terms(neighbours="add-remove"), Budget.pure(1))
 
 
 @frozen(kw_only=True)
@@ -294,14 +270,10 @@ def test_unsafe_noise_has_to_be_allowed():
 
 @pytest.mark.parametrize("name", ["exact", "allow_unsafe"])
 def test_a_number_is_no_flag(name):
-    """1 and "true" are refused, so that no truthy value allows unsafe noise."""
+    """1 and "true" are refused, so that no truthy value allows unsafe noise; both are listed with their help."""
     for wrong in (1, "true", None, np.True_):
         with pytest.raises(OptionError, match=f"option '{name}' of mechanism 'wide' must be true or false"):
             Wide(**{name: wrong})
-
-
-def test_both_are_options_of_the_mechanism():
-    """`dpgm plugins NAME` lists them with their help."""
     assert [(one.name, one.default) for one in describe(Wide)] == [("exact", "true"), ("allow_unsafe", "false")]
     assert all(one.help for one in describe(Wide))
 

@@ -31,7 +31,6 @@ def dense(strategy):
 
 
 def all_ranges(size):
-    """The sum over all ranges of the outer product of their indicators, (size, size)."""
     place = np.arange(1, size + 1)
     return np.minimum.outer(place, place) * (size + 1 - np.maximum.outer(place, place)).astype(float)
 
@@ -66,9 +65,6 @@ def strategies(draw, most=9):
     return RangeStrategy(size, draw(st.permutations(scales)))
 
 
-# --- sensitivity ----------------------------------------------------------------------------------------------------
-
-
 def moves(strategy, relation, rows):
     """How every person of at most so many rows moves the sums, or every person in place of another."""
     windows = dense(strategy)
@@ -82,7 +78,7 @@ def moves(strategy, relation, rows):
     return [norms(one - other) for one, other in itertools.product(persons, repeat=2)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(strategies(5), st.sampled_from([ADD, REPLACE]), st.integers(1, 3))
 def test_sensitivity_is_that_of_the_worst_neighbour(strategy, relation, rows):
     """L1, L2 and Linf exactly, L0 as a bound; attained, so anything less is a violation."""
@@ -96,8 +92,7 @@ def test_sensitivity_is_that_of_the_worst_neighbour(strategy, relation, rows):
 
 
 def test_windows_cut_at_the_ends_are_worth_it_and_none_is_as_long_as_the_axis():
-    """Without those that are cut the error at equal rho is larger. A window over all codes is one that no exchange
-    moves, and the stated sensitivity would be too large under one relation and its price wrong."""
+    """Without those that are cut the error is larger; one over all codes would not move under an exchange."""
     strategy = plan_ranges(16, gaussian=True)
     windows, lengths = dense(strategy), np.repeat(*np.array([[s[0], 16 + s[0] - 1] for s in strategy.scales]).T)
     inside = windows[(windows > 0).sum(axis=1) == lengths]
@@ -109,15 +104,11 @@ def test_windows_cut_at_the_ends_are_worth_it_and_none_is_as_long_as_the_axis():
 
 @pytest.mark.parametrize("scales", [[], [(2, 1, 1)], [(1, 1, 0)], [(1, 1, 1), (4, 3, 1)], [(1, 1)], 7, [(1, 1, 1.5)]])
 def test_other_scales_are_refused(scales):
-    """No windows of one code, no weight, a step that does not divide a length: sensitivity is not proven for them."""
     with pytest.raises((StructureError, BudgetError)):
         RangeStrategy(6, scales)
 
 
-# --- least squares --------------------------------------------------------------------------------------------------
-
-
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.data(), strategies(12))
 def test_estimates_are_least_squares_unbiased_and_consistent(data, strategy):
     """Sums are those of the dense windows; of true sums come the cells back; of noisy ones what lstsq says."""
@@ -142,9 +133,6 @@ def test_counts_that_no_file_has_are_cut_and_overflow_nothing():
     assert sums.max() == max(weight * min(length, MAX_SIZE) for length, _, weight in strategy.scales) * 2**40
 
 
-# --- error ----------------------------------------------------------------------------------------------------------
-
-
 def error_at_rho(strategy, kind=2):
     """Of all ranges, where noise has variance L2^2, or (L1)^2."""
     moved = strategy.sensitivity(ADD)
@@ -159,8 +147,7 @@ def test_gaussian_windows_are_within_three_percent_of_the_least_error_there_is(s
 
 
 def test_the_bars_of_64_values():
-    """At equal rho: 1.02 of the best published strategy (HDMM: 64.67 for five such columns as a product, so 2.302 for
-    one; ResidualPlanner+ has 677.3 there), and .5 of cells."""
+    """At equal rho: 1.02 of the best published strategy (HDMM, 2.302 for a column of its product), and .5 of cells."""
     ours, cells = error_at_rho(plan_ranges(64, gaussian=True)), range_error(np.eye(64))
     assert ours < 1.02 * 64.673632**0.2
     assert ours**5 < 0.11 * 677.293411
@@ -173,8 +160,6 @@ def test_laplace_blocks_are_better_than_cells(size, most):
     assert error_at_rho(plan_ranges(size, gaussian=False), kind=1) < most * range_error(np.eye(size))
     assert plan_ranges(47, gaussian=False) is None and plan_ranges(2, gaussian=True) is None
 
-
-# --- measurements ---------------------------------------------------------------------------------------------------
 
 DOMAIN = Domain.from_sizes({"age": 12, "sex": 2})
 STRUCTURE = Structure(DOMAIN, [("age",), ("sex",), ("age", "sex")])
@@ -288,7 +273,6 @@ def test_a_split_reads_names_once_whatever_holds_them():
 
 @pytest.mark.parametrize(("budget", "words"), [({}, "has no budget"), ("rho", "must be a Budget"), (7, "must be a")])
 def test_what_is_no_budget_is_refused_as_without_ranges(budget, words):
-    """In one sentence, before any noise is calibrated."""
     for ranges in ([], ["age"]):
         with pytest.raises(BudgetError, match=words):
             measure(make("mechanism", "gaussian"), STRUCTURE, Terms(neighbours=ADD), budget, ranges=ranges)

@@ -65,8 +65,7 @@ def by_source(most):
 
 @pytest.mark.parametrize("most", [1, 2, 3, pytest.param(4, marks=pytest.mark.landing)])
 def test_a_key_moves_all_tables_as_one_record(most):
-    """Of all roots of a small world with up to r + 1 children, and all j: the largest L1, squared L2 and Linf of a set
-    of tables are those that `Terms` states, which are those of one record times the draws, for both relations."""
+    """Of all roots of a small world the largest norms are those that `Terms` states: of one record times the draws."""
     stated, roots, found = by_source(most)
     seen = {(root, children): set() for root, children in roots}
     for one, records in zip(roots, found.tolist(), strict=True):
@@ -114,7 +113,6 @@ def neighbours(draw, stated, relation):
 
 
 def of_rows(stated, roots, children, chunk):
-    """The source of these rows."""
     lines = [None if line is None else str(line) for _, line, *_ in children]
     homes = pa.table([pa.array([key for key, _ in roots], pa.string()), pa.array([own for _, own in roots], pa.int8())],
                      ["id", "own"])  # fmt: skip
@@ -158,7 +156,7 @@ def check_moves(pairs, seed, **options):
 
 def test_random_neighbours_stay_within_the_sensitivity():
     """Keys with several roots, without one, empty and null, more children than r, added, removed or replaced."""
-    check_moves(60, seed=1)
+    check_moves(30, seed=1)
 
 
 def test_weights_that_sum_above_one_are_caught():
@@ -173,9 +171,6 @@ def test_ten_thousand_random_neighbours_stay_within_the_sensitivity():
     check_moves(10_000, seed=2)
 
 
-# --- Terms -----------------------------------------------------------------------------------------
-
-
 def test_guarantee_says_what_it_means_for_a_child():
     """The same loss under replace-one, at most twice the epsilon under add-remove."""
     text = {relation: Terms(neighbours=relation, unit=UNIT, related=small(5)).sentence() for relation in RELATIONS}
@@ -187,7 +182,6 @@ def test_guarantee_says_what_it_means_for_a_child():
 
 
 def test_terms_round_trip_and_default_unit():
-    """Related tables are part of the terms, and of nothing that terms of one table write."""
     terms = Terms(neighbours="add-remove", related=small(3, order="line"))
     assert Terms.from_dict(terms.to_dict()) == terms
     assert terms.protected == "one root with all its children"
@@ -207,7 +201,6 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_terms_that_do_not_go_with_two_tables(wrong):
-    """One sentence each."""
     changes, message = WRONG[wrong]
     with pytest.raises((BudgetError, OptionError), match=message):
         Terms(**({"neighbours": "add-remove", "related": small(2)} | changes))

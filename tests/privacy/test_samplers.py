@@ -25,25 +25,11 @@ from dpgm_core.privacy.samplers import (
     discrete_laplace,
     uniform_below,
 )
+from tests.fixtures import Words
 
 ALARM = 1e-6
 
 SAMPLERS = {"laplace": discrete_laplace, "gaussian": discrete_gaussian}
-
-
-class Script:
-    """Randomness that plays back given words."""
-
-    private = False
-
-    def __init__(self, words):
-        self.left = list(words)
-
-    def words(self, count):
-        """The next words; fails when too many are asked for."""
-        assert count <= len(self.left)
-        given_out, self.left = self.left[:count], self.left[count:]
-        return np.array(given_out, dtype=np.uint64)
 
 
 def p_value(observed, expected):
@@ -81,31 +67,25 @@ def laplace_bins(scale, samples, bins=200):
     return np.bincount(place, minlength=2 * len(starts) + 1), expected
 
 
-# --- uniform ----------------------------------------------------------------------------------------------------
-
-
 def test_uniform_below_rejects_the_incomplete_last_block():
     """With bound 3 the word 2^64 - 1 is one too many (2^64 = 3 k + 1): it is drawn again, 2^64 - 2 is not."""
     top = 2**64
-    assert uniform_below(3, 2, Script([top - 1, top - 2, top - 1, 4])).tolist() == [1, (top - 2) % 3]
+    assert uniform_below(3, 2, Words(top - 1, top - 2, top - 1, 4)).tolist() == [1, (top - 2) % 3]
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 2**32 - 1, 2**32, 2**63, 2**63 + 1, 2**64 - 1, 2**64])
 def test_uniform_below_reaches_exactly_what_is_below(bound):
     """Smallest and largest accepted words map to 0 and bound - 1; the first refused word is redrawn."""
     whole = 2**64 // bound * bound
-    assert uniform_below(bound, 2, Script([0, whole - 1])).tolist() == [0, bound - 1]
+    assert uniform_below(bound, 2, Words(0, whole - 1)).tolist() == [0, bound - 1]
     if whole < 2**64:
-        assert uniform_below(bound, 1, Script([whole, 0])).tolist() == [0]
+        assert uniform_below(bound, 1, Words(whole, 0)).tolist() == [0]
 
 
 def test_uniform_below_is_uniform_where_half_of_the_words_are_refused():
     """bound = 2^63 + 1 refuses almost every second word; the rest stays uniform (Kolmogorov-Smirnov, ALARM)."""
     draws = uniform_below(2**63 + 1, 20_000, SeededRandomness(3))
     assert stats.kstest(draws / float(2**63), "uniform").pvalue > ALARM
-
-
-# --- bernoulli --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("gamma", [Fraction(1), Fraction(1, 2), Fraction(1, 1000), Fraction(2**32 - 2, 2**32 - 1)])
@@ -120,9 +100,9 @@ def test_bernoulli_exp_has_probability_exp_minus_gamma(gamma):
 def test_bernoulli_exp_follows_algorithm_1_step_by_step():
     """gamma = 1: A_1 holds, A_2 fails on an odd word -> k = 2, even -> False; A_2 holds and A_3 fails -> True."""
     one = np.ones(1, dtype=np.uint64)
-    assert bernoulli_exp(one, 1, Script([1])).tolist() == [False]
-    assert bernoulli_exp(one, 1, Script([2, 1])).tolist() == [True]
-    assert bernoulli_exp(one, 1, Script([2, 3, 1])).tolist() == [False]
+    assert bernoulli_exp(one, 1, Words(1)).tolist() == [False]
+    assert bernoulli_exp(one, 1, Words(2, 1)).tolist() == [True]
+    assert bernoulli_exp(one, 1, Words(2, 3, 1)).tolist() == [False]
 
 
 def test_bernoulli_exp_takes_each_gamma_on_its_own():
@@ -133,8 +113,6 @@ def test_bernoulli_exp_takes_each_gamma_on_its_own():
     for gamma in range(1, 8):
         assert stats.binomtest(int(hits[gamma]), 50_000, math.exp(-gamma / 7)).pvalue > ALARM
 
-
-# --- discrete Laplace -------------------------------------------------------------------------------------------
 
 SCALES = ["1/20", "1/3", "1", "24", "481/2", "1000000", "4294967295/4294967291"]
 
@@ -162,11 +140,8 @@ def scale_p_value(scale, draws):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("scale", ["1/3", "24", "1000000"])
 def test_the_scale_is_right_and_one_percent_off_would_be_seen(scale):
-    """A million draws pass the test of mean |z| at ALARM, and draws of 0.99 or 1.01 times the scale do not.
-
-    Power: 1 % of the scale moves that mean by at least 9.4 standard errors (10 from scale 24 on) against a threshold
-    of 4.9, so it is missed with probability below 1e-5.
-    """
+    """A million draws pass the test of mean |z| at ALARM; 1 % of the scale moves it by 9.4 standard errors or more,
+    against a threshold of 4.9, so it is missed with probability below 1e-5."""
     exact = Fraction(scale)
     for factor, alike in ((Fraction(1), True), (Fraction(99, 100), False), (Fraction(101, 100), False)):
         draws = discrete_laplace(exact * factor, 1_000_000, SeededRandomness(12))
@@ -198,10 +173,7 @@ def test_neighbouring_draws_are_independent():
     ids=SAMPLERS,
 )  # fmt: skip
 def test_it_agrees_with_opendp(law, ours, scale, count, edges):
-    """Two-sample chi-squared against OpenDP's sampler, as many draws each.
-
-    OpenDP takes no seed, so this one can fail by chance: once in a million runs (ALARM).
-    """
+    """Two-sample chi-squared against OpenDP's sampler, which takes no seed: it fails once in a million runs (ALARM)."""
     dp = pytest.importorskip("opendp.prelude")
     dp.enable_features("contrib")
     distance = dp.l1_distance(T="i64") if law == "laplace" else dp.l2_distance(T=float)
@@ -225,7 +197,7 @@ def test_the_same_seed_gives_the_same_noise(law, width, golden):
     assert SAMPLERS[law](width, len(golden), SeededRandomness(7)).tolist() == golden
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 2**32 - 1), st.integers(1, 2**32 - 1), st.integers(0, 50), st.integers(0, 2**32))
 def test_any_admissible_scale_gives_as_many_int64_as_asked(top, bottom, count, seed):
     """The whole range of scales works; the extreme tail of it stays far below the clamp."""
@@ -250,7 +222,6 @@ def test_a_climb_is_cut_after_the_last_block(monkeypatch):
     "scale", [0, 1, 1.0, math.nan, "1", None, True, Fraction(0), Fraction(-1), Fraction(2**32), Fraction(1, 2**32)]
 )
 def test_scales_that_are_no_positive_32_bit_fraction_are_refused(scale):
-    """Zero, negatives, floats, texts and 33-bit parts raise BudgetError."""
     with pytest.raises(BudgetError, match="scale"):
         discrete_laplace(scale, 1, SeededRandomness(1))
 
@@ -258,7 +229,6 @@ def test_scales_that_are_no_positive_32_bit_fraction_are_refused(scale):
 @pytest.mark.parametrize("count", [-1, 1.0, True, "3", None])
 @pytest.mark.parametrize("law", SAMPLERS)
 def test_counts_that_are_no_whole_number_are_refused(law, count):
-    """The number of values is a whole number of at least 0."""
     with pytest.raises(BudgetError, match="number of noise values"):
         SAMPLERS[law](Fraction(4), count, SeededRandomness(1))
 
@@ -356,7 +326,6 @@ def test_the_factors_of_a_square_multiply_to_it():
             assert sum(seen) == root**2 and max(seen) <= denominator
 
 
-@settings(max_examples=300, deadline=None)
 @given(variances)
 @example(Fraction(1, 2**29))
 @example(Fraction(2**58))
@@ -376,7 +345,7 @@ def test_rounded_variances_are_no_smaller_and_fit_64_bits(variance):
     assert t * (sampling._MAX_BLOCKS + 1) * peak.denominator <= 2**62 and t < sampling.SCALE_LIMIT
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(variances, st.integers(0, 50), st.integers(0, 2**32))
 @example(Fraction(2**58), 50, 1)
 @example(Fraction(1, 2**29), 50, 1)
@@ -391,7 +360,6 @@ def test_any_admissible_variance_gives_as_many_int64_as_asked(variance, count, s
     "variance", [0, 1, 1.0, math.nan, "1", None, True, Fraction(0), Fraction(-1), Fraction(2**59), Fraction(1, 2**31)]
 )
 def test_variances_that_cannot_be_drawn_are_refused(variance):
-    """Zero, negatives, floats, texts and unrounded fractions raise BudgetError."""
     with pytest.raises(BudgetError, match="bounded_variance"):
         discrete_gaussian(variance, 1, SeededRandomness(1))
 

@@ -31,6 +31,7 @@ from dpgm_core.privacy.selection import (
     table_length,
     temperature,
 )
+from tests.fixtures import Words
 
 ORDERS = (1.01, 2.0, 8.0, 64.0)
 NODES = "abcde"
@@ -43,7 +44,6 @@ def losses(one, other, h):
 
 
 def divergence(loss, weights, order):
-    """The Renyi divergence of that order."""
     return float(logsumexp((order - 1) * np.array(loss), b=weights)) / (order - 1)
 
 
@@ -72,8 +72,7 @@ def test_no_pair_of_neighbours_loses_more_than_is_charged(h, move):
 
 
 def test_the_monotone_shortcut_fails():
-    """h = e / U, without the factor 1/2, would be right for scores that all go one way: they cannot see it. A pair with
-    one score up and one down does."""
+    """h = e / U, without the factor 1/2, is right for scores that all go one way, not with one up and one down."""
     e, move = 0.2, 2
     shortcut = Fraction(1, 10)
     assert float(shortcut) == e / move
@@ -101,8 +100,7 @@ def test_no_scores_lose_more_than_is_charged(moved, h):
 
 @pytest.mark.parametrize("h", [temperature(Budget.pure(10**6), 1, 1), Fraction(1, 20), Fraction(1, 50_000)])
 def test_the_numbers_of_the_proof(h):
-    """Weights: 2^62 the largest, the least above 2^33, each within 2^-34 of its exponential; so log P - h score is
-    constant up to 2^-33, and what is charged beyond h R is four times that and more."""
+    """Weights of 2^33 to 2^62, each within 2^-34 of its exponential, which the charge beyond h R covers four times."""
     last = table_length(h) - 1
     scores = -np.array([0, 1, 2, last // 2, last - 1, last, last + 1, 10 * last])
     told = probabilities(scores, h)
@@ -116,15 +114,16 @@ def test_the_numbers_of_the_proof(h):
 
 def test_many_candidates_fit_the_words():
     """100,000 candidates, as many as a workload has: sums need more than 64 bits, and nobody's share is lost."""
+
+    def shares(scores):
+        return [one.numerator * (2**128 // one.denominator) for one in probabilities(scores, Fraction(1, 20))]
+
     scores = np.zeros(100_000, np.int64)
-    told = probabilities(scores, Fraction(1, 20))
-    assert sum(told) == 1 and max(told) - min(told) <= Fraction(1, 2**128)
+    told = shares(scores)
+    assert sum(told) == 2**128 and max(told) - min(told) <= 1
     scores[7] = 10**9
-    told = probabilities(scores, Fraction(1, 20))
-    assert all(told) and 1 - told[7] < Fraction(100_000, 2**27)
-
-
-# --- temperatures ---------------------------------------------------------------------------------------------------
+    told = shares(scores)
+    assert all(told) and 2**128 - told[7] < 100_000 * 2**101
 
 
 @given(
@@ -160,18 +159,11 @@ def test_too_little_is_refused_with_what_would_do(budget, picks, move):
 
 @pytest.mark.parametrize(("picks", "move"), [(0, 1), (True, 1), (1.0, 1), (1, 0), (1, "2")])
 def test_nonsense_has_no_temperature(picks, move):
-    """One line each."""
     with pytest.raises(BudgetError, match="whole number"):
         temperature(Budget.pure(1), picks, move)
-
-
-def test_an_approximate_budget_has_no_temperature():
-    """A session gives rho."""
     with pytest.raises(BudgetError, match="share of the session's rho"):
         temperature(Budget.approx(1, "1e-6"), 1, 1)
 
-
-# --- draws ----------------------------------------------------------------------------------------------------------
 
 SCORES, H = np.array([0, 40, 25, 39, -10_000, 40]), Fraction(1, 20)
 
@@ -208,23 +200,10 @@ def test_draws_follow_the_exact_probabilities(picks, count):
     assert rest[0] <= 30  # what is hardly ever chosen hardly ever is
 
 
-class Words:
-    """Randomness that says its words again, and counts how many it was asked for."""
-
-    private = False
-
-    def __init__(self, *words):
-        self.asked, self._left = [], list(words)
-
-    def words(self, count):
-        self.asked.append(count)
-        return np.array([self._left.pop(0) if self._left else 2**63 for _ in range(count)], np.uint64)
-
-
 @pytest.mark.parametrize("scores", [[0, 0, 0], [0, 10**6, -(10**6)], [5, 4, 3], [2**58, -(2**58), 0]])
 def test_the_words_do_not_depend_on_the_scores(scores):
     """Two words a pick, whatever is chosen."""
-    spy = Words()
+    spy = Words(rest=2**63)
     assert len(set(draw_candidates(np.array(scores), H, 3, spy))) == 3
     assert spy.asked == [2, 2, 2]
 
@@ -244,7 +223,6 @@ PAIRS = Structure(DOMAIN, [("a", "b"), ("b", "c")])
 
 
 def distance(**more):
-    """Of both pairs from a flat table, with changes."""
     return TableDistance(**{"candidates": PAIRS, "predicted": np.full(8, 25.0)} | more)
 
 
@@ -271,12 +249,10 @@ def test_numbers_are_whole_and_bounded():
     assert scores.whole_offsets.tolist() == [-(2**40), 2560]
     assert (distance().whole_weights.tolist(), distance().whole_offsets.tolist()) == ([4096, 4096], [0, 0])
     assert SCORE_GRID == 1024
-
-
-def test_predictions_of_contrasts_keep_their_sign():
-    """Cells filled up from noisy contrasts may be below 0, and count as they are."""
-    scores = distance(predicted=np.array([0, -3, 0.5, -1e300, 1 / 3, 2, 2, 2]), contrast=True)
-    assert scores.rounded.tolist() == [0, -3072, 512, -(2**40), 341, 2048, 2048, 2048]
+    assert distance(offsets=np.array([1.0, 2.0])).whole_offsets.tolist() == [1024, 2048]
+    # Cells filled up from noisy contrasts may be below 0, and count as they are.
+    signed = distance(predicted=np.array([0, -3, 0.5, -1e300, 1 / 3, 2, 2, 2]), contrast=True)
+    assert signed.rounded.tolist() == [0, -3072, 512, -(2**40), 341, 2048, 2048, 2048]
 
 
 def test_one_choice_of_all_or_one_of_each_group():
@@ -349,7 +325,6 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_nonsense_is_refused(case):
-    """One line each, when the scores are made and not when records are looked at."""
     with pytest.raises(StructureError) as caught:
         distance(**WRONG[case])
     assert "\n" not in str(caught.value)
@@ -362,14 +337,6 @@ def test_attributes_that_have_no_contrast_are_named():
         wide = Structure(Domain.from_sizes({name: sizes[name] for name in names}), [(name,) for name in names])
         with pytest.raises(StructureError, match=said):
             TableDistance(candidates=wide, predicted=np.zeros(wide.cells), contrast=True)
-
-
-def test_offsets_may_be_an_array():
-    """As selectors compute them."""
-    assert distance(offsets=np.array([1.0, 2.0])).whole_offsets.tolist() == [1024, 2048]
-
-
-# --- forests ----------------------------------------------------------------------------------------------------------
 
 
 @given(

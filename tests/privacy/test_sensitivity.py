@@ -12,7 +12,6 @@ from dpgm_core.privacy.sensitivity import Neighbours, Sensitivity
 
 @pytest.mark.parametrize("name", ["", "add_remove", "ADD-REMOVE", None, 1, True, b"add-remove"])
 def test_the_relation_has_no_default_and_no_other_spelling(name):
-    """Only the two names and the enum itself are relations."""
     with pytest.raises(BudgetError, match="add-remove, replace-one"):
         Neighbours.of(name)
     assert Neighbours.of(Neighbours.of("replace-one")) is Neighbours.REPLACE_ONE
@@ -54,10 +53,7 @@ CASES = [
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("most_rows", [1, 2])
 def test_sensitivity_is_the_worst_case_over_all_persons(sizes, cliques, tied, relation, most_rows):
-    """Over every person of up to r rows, each declared norm is never exceeded, and L1, L2, Linf are attained.
-
-    L1 and L2 under replace-one with r > 1 and one-cell tables are stated bounds: there only "never exceeded" holds.
-    """
+    """No norm is exceeded, and L1, L2, Linf are attained, but under replace-one with r > 1 and one-cell tables."""
     structure = Structure(Domain.from_sizes(sizes), cliques, tied=tied)
     groups = [*([clique] for clique in cliques), *tied]
     declared = Sensitivity.of(structure, relation, rows_per_person=most_rows)
@@ -90,10 +86,7 @@ CONTRASTS = {
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("most_rows", [1, 2])
 def test_of_contrasts_it_is_the_worst_case_over_all_persons(name, relation, most_rows):
-    """Over every person of up to r rows, no norm of the change of the sums is above the declared one.
-
-    L1, L2 and Linf are attained under add-remove, and under replace-one where the packing is exact. L0 is a bound.
-    """
+    """No norm is exceeded; L1, L2 and Linf are attained under add-remove, and under replace-one with exact packing."""
     cliques, exact = CONTRASTS[name]
     structure = Structure(Domain.from_sizes(dict.fromkeys("abc", 2)), map(tuple, cliques))
     declared = Sensitivity.of_contrasts(structure, relation, rows_per_person=most_rows)
@@ -128,14 +121,12 @@ def test_contrasts_of_a_clique_or_a_matching_move_no_further_than_tables():
 @pytest.mark.parametrize("field", ["l0", "l1", "l2_squared", "linf"])
 @pytest.mark.parametrize("value", [-1, 1.0, True, math.nan, math.inf, "1", None])
 def test_a_sensitivity_holds_whole_numbers(field, value):
-    """A norm that is not a whole number of at least 0 never reaches a mechanism."""
     with pytest.raises(BudgetError, match=f"sensitivity {field}"):
         Sensitivity(**{"l0": 1, "l1": 1, "l2_squared": 1, "linf": 1, field: value})
 
 
 @pytest.mark.parametrize("rows", [0, -1, 1.0, True, "2"])
 def test_rows_per_person_is_a_positive_whole_number(rows):
-    """Zero, negatives, floats, bools and texts are refused."""
     structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
     with pytest.raises(BudgetError, match="rows_per_person"):
         Sensitivity.of(structure, "add-remove", rows_per_person=rows)

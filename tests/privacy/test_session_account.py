@@ -268,10 +268,13 @@ def spacings(variance, reach=14):
         return [float(after - before) for before, after in itertools.pairwise([-values[0], *values])]
 
 
-@pytest.mark.parametrize("number", range(24))
-def test_the_certificate_is_what_sixty_digits_say(number):
+@pytest.mark.parametrize(
+    "variance",
+    [*np.geomspace(0.25, 60, 9), *(pytest.param(v, marks=pytest.mark.landing) for v in np.geomspace(0.26, 400, 200))],
+)
+def test_the_certificate_is_what_sixty_digits_say(variance):
     """Claim: the largest spacing, by doubles, and so the price, from sigma^2 = 1/4 to 400."""
-    variance = Fraction(float(np.geomspace(0.25, 400, 24)[number])).limit_denominator(10**6)
+    variance = Fraction(float(variance)).limit_denominator(10**6)
     exact = spacings(variance)
     assert abs(largest_spacing(float(variance)) - max(exact)) < 1e-11
     assert max(exact) ** 2 < gaussian_mu_squared(max(variance, Fraction(1, 4)), 1)
@@ -279,19 +282,19 @@ def test_the_certificate_is_what_sixty_digits_say(number):
 
 def test_a_smaller_loss_of_variance_is_refused(monkeypatch):
     """Claim: 1/13 in place of 1/11 is no certified price at sigma^2 = 1/4."""
+    with pytest.raises(BudgetError, match="too narrow"):
+        gaussian_mu_squared(Fraction(1, 5), 1)
     monkeypatch.setattr("dpgm_core.privacy.gaussian._SMALL_LOSS", Fraction(1, 13))
     with pytest.raises(BudgetError, match="too narrow for the exact curve"):
         gaussian_mu_squared(Fraction(1, 4) + Fraction(1, 10**9), 1)
 
 
-@settings(max_examples=300)
 @given(st.fractions("1/4", 10**5 - 1))
 def test_every_width_between_has_a_price(variance):
     """Claim: the certificate never fails, so no step is refused for it once a session is paid for."""
     assert gaussian_mu_squared(variance, 1) == 1 / (variance - Fraction(1, 11))
 
 
-@settings(max_examples=200)
 @given(st.fractions(Fraction(1, 10**9), 6), st.integers(1, 10**6))
 def test_the_least_noise_costs_at_most_what_was_asked(mu_squared, square):
     """Claim: and is within 1e-6 of it, but where the two prices meet and at the narrowest noise."""
@@ -302,25 +305,11 @@ def test_the_least_noise_costs_at_most_what_was_asked(mu_squared, square):
         assert cost > mu_squared * (1 - Fraction(1, 10**6))
 
 
-@pytest.mark.landing
-@pytest.mark.parametrize("number", range(200))
-def test_two_hundred_certificates_are_what_sixty_digits_say(number):
-    """Claim: as above, at more widths."""
-    variance = Fraction(float(np.geomspace(0.25, 60, 200)[number])).limit_denominator(10**6)
-    assert abs(largest_spacing(float(variance)) - max(spacings(variance))) < 1e-11
-
-
 @pytest.mark.parametrize("variance", [10**5, 10**5 + 1, 10**6, 10**7])
 def test_wide_noise_costs_more_than_its_largest_spacing(variance):
     """Claim: the price of wide noise is above what the certificate would give, by less than 1e-4."""
     spacing = largest_spacing(float(variance)) ** 2
     assert spacing < gaussian_mu_squared(Fraction(variance), 1) < spacing * (1 + 1e-4)
-
-
-def test_noise_below_the_narrowest_is_refused():
-    """Claim: there is no price below sigma^2 = 1/4."""
-    with pytest.raises(BudgetError, match="too narrow"):
-        gaussian_mu_squared(Fraction(1, 5), 1)
 
 
 # --- The curve ------------------------------------------------------------------------------------
@@ -366,7 +355,6 @@ def test_without_choices_the_curve_is_that_of_a_normal_number():
     ],
 )
 def test_what_is_left_for_tables_is_that_of_the_specification(delta, epsilon, part, count, left):
-    """Claim: in parts of zCDP's rho, where choices are as sharp as under zCDP, to .2 %."""
     whole = Budget.approx(epsilon, delta)
     rho = whole.zcdp_within().rho
     exact = exact_rho(whole, ((count, part * rho / count),) if count else (), ())
@@ -374,7 +362,7 @@ def test_what_is_left_for_tables_is_that_of_the_specification(delta, epsilon, pa
     assert float(exact / rho - part) == pytest.approx(left, abs=2e-3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15)
 @given(
     st.fractions("1/50", 8).filter(lambda one: one.denominator < 10**6),
     st.sampled_from(["1e-4", "1e-6", "1e-9", "1e-12"]),
@@ -450,6 +438,5 @@ def test_planned_choices_are_used_smallest_first_and_the_rest_is_paid():
     ],
 )
 def test_what_is_no_account_is_refused(plain):
-    """Claim: with BudgetError, whatever a file holds in its place."""
     with pytest.raises(BudgetError):
         SessionAccount.parse(plain)

@@ -52,8 +52,6 @@ def counts(structure, rows):
     return tuple(found.tolist())
 
 
-# --- pure -------------------------------------------------------------------------------------------------------
-
 TABLES = {
     "two cells": ({"a": 2}, 1),
     "three cells": ({"a": 3}, 1),
@@ -122,8 +120,6 @@ def test_the_pure_bound_keeps_its_digits(rate, presence, part):
         found = replaced_epsilon(float(e), float(e) * float(part), float(rate))
         assert abs(Decimal(found) / exact - 1) < Decimal("1e-12")
 
-
-# --- Renyi divergences of Gaussian noise ------------------------------------------------------------------------
 
 SHIFTS = {  # of one person and another, and whether there is more than one row each
     "different cells": ((1, 0), (0, 1)),
@@ -203,14 +199,11 @@ def test_the_gaussian_bound_is_near_the_truth_and_takes_the_exchange():
         assert sampled_gaussian(1 / 32, rate)[place] < exact
 
 
-# --- many rounds ------------------------------------------------------------------------------------------------
-
 NEAR = Structure(Domain.from_sizes({"a": 2}), [("a",)])
 REPLACED = Terms(neighbours="replace-one")
 
 
 def composed(kind, scale, rounds, rate, structure=NEAR, terms=REPLACED):
-    """The accountant of one structure under replace-one."""
     sensitivity = terms.sensitivity(structure)
     event = PrivacyEvent(
         kind=kind, scale=scale, sensitivity=float(sensitivity.l1 if "laplace" in kind else sensitivity.l2)
@@ -246,8 +239,7 @@ def test_a_subsample_costs_less_and_never_more_than_the_whole(kind):
 
 
 def test_leaving_and_joining_is_a_bound():
-    """Of Laplace noise on many tables the least bound is twice that of leaving, at a delta that pays for both steps; it
-    holds for the exact law, which of unit shifts depends on how many cells of each person fell on the far side."""
+    """Of Laplace noise on many tables it is the least, at a delta that pays for both steps; the exact law keeps it."""
     tables, scale, rate, delta = 24, 18.0, 0.3, 1e-6
     structure = Structure(
         Domain.from_sizes(dict.fromkeys(map(str, range(tables)), 2)), [(str(name),) for name in range(tables)]
@@ -289,13 +281,9 @@ def test_subsamples_under_replace_one_need_both_sensitivities():
         assert compose(event, large, **given).pure_epsilon() == 2.5
 
 
-# --- what it is worth -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 def test_subsampling_never_pays_for_counts(relation, lap):
-    """Counts of a subsample over its rate are noisier than those of all, the more so the smaller the rate; under
-    add-remove by beta ln(1 + t / beta), t = e^eps - 1, which rises with beta."""
+    """Counts over their rate are noisier than those of all: by beta ln(1 + t / beta), t = e^eps - 1, rising in beta."""
     terms, epsilon = Terms(neighbours=relation), Fraction(1, 10)
     rates = [0.01, 0.1, 0.5, 1]
     scaled = []
@@ -345,7 +333,6 @@ REPLACING = {"neighbours": "replace-one", "presence": PRESENCE}
 
 
 def test_zcdp_rounds_share_rho(unit, gauss):
-    """rho / n each; subsampling is not credited."""
     _, each = round_noise(gauss(), unit(3), Budget.zcdp(1), rounds=4, sampling_rate=0.1, neighbours="add-remove")
     assert each == Budget.zcdp("1/4")
     noise, each = round_noise(gauss(), EXCHANGE, Budget.zcdp(1), rounds=4, sampling_rate=0.1, **REPLACING)

@@ -49,6 +49,8 @@ def test_one_place_works_out_every_sensitivity(neighbours):
         ({"unit": 3}, BudgetError, "unit must be a text"),
         ({"total": "exact"}, BudgetError, "'estimated', 'public' or a declared number"),
         ({"total": 0.5}, BudgetError, "at least 1"),
+        ({"total": 0}, BudgetError, "at least 1"),
+        ({"total": np.zeros(2)}, BudgetError, "'estimated', 'public'"),
         ({"total": True}, BudgetError, "declared number"),
         ({"total": float("nan")}, BudgetError, "declared number"),
         ({"contributions": "clique"}, OptionError, "must be Contributions"),
@@ -57,7 +59,6 @@ def test_one_place_works_out_every_sensitivity(neighbours):
     ],
 )
 def test_what_does_not_go_together_is_refused(wrong, error, words):
-    """In one line that says what would do, when the terms are stated and not when they are used."""
     with pytest.raises(error, match=words):
         Terms(**{"neighbours": "add-remove"} | wrong)
 
@@ -86,21 +87,27 @@ def test_plain_values_give_the_same_terms_back():
 
 
 @pytest.mark.parametrize(
-    ("stated", "covered"),
+    ("neighbours", "total", "person", "published"),
     [
-        ({"neighbours": "replace-one"}, True),
-        ({"neighbours": "add-remove"}, False),
-        ({"neighbours": "replace-one", "person": "id"}, False),
-        ({"neighbours": "replace-one", "person": "id", "rows_per_person": 2}, False),
+        ("add-remove", "estimated", None, False),
+        ("add-remove", "public", None, True),
+        ("add-remove", "public", "id", True),
+        ("add-remove", 100, None, False),  # the owner's number, not the data's
+        ("replace-one", "public", None, False),
+        ("replace-one", "public", "id", True),
+        ("replace-one", "estimated", "id", False),
     ],
 )
-def test_an_exact_total_is_covered_where_nobody_can_change_it(stated, covered):
-    """Replace-one with each row a person; a person key can be lost, which moves rows to nobody."""
-    assert Terms(total="public", **stated).covers_total is covered
+def test_a_published_total_is_a_condition_where_somebody_can_change_it(neighbours, total, person, published):
+    """Under add-remove, and wherever rows have a person key, which can be lost and moves rows to nobody."""
+    terms = Terms(neighbours=neighbours, total=total, person=person)
+    assert (terms.condition is not None) is published
+    assert charge_conditions(terms, unsafe=None, private=True) == ((PUBLIC_N,) if published else ())
+    if total == "public":
+        assert terms.covers_total is not published
 
 
 def test_the_unit_is_the_stated_one_or_the_ledgers_or_what_a_row_is():
-    """In this order."""
     bare = Terms(neighbours="add-remove")
     assert bare.protected == "one record" and bare.with_default_unit().unit == "one record"
     assert bare.with_default_unit("one visit").unit == "one visit"
@@ -129,25 +136,6 @@ def test_a_guarantee_calls_nothing_public_that_was_found_privately():
 STRUCTURE = Structure(dpgm.Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
 CODES = np.array([[0, 0], [1, 1]] * 20)
 TEXTBOOK = {"name": "laplace", "exact": False, "allow_unsafe": True}
-
-
-@pytest.mark.parametrize(
-    ("neighbours", "total", "person", "published"),
-    [
-        ("add-remove", "estimated", None, False),
-        ("add-remove", "public", None, True),
-        ("add-remove", "public", "id", True),
-        ("add-remove", 100, None, False),  # the owner's number, not the data's
-        ("replace-one", "public", None, False),
-        ("replace-one", "public", "id", True),
-        ("replace-one", "estimated", "id", False),
-    ],
-)
-def test_when_the_published_total_is_a_condition(neighbours, total, person, published):
-    """Under add-remove, and wherever rows have a person key that can be missing."""
-    terms = Terms(neighbours=neighbours, total=total, person=person)
-    assert (terms.condition is not None) is published
-    assert charge_conditions(terms, unsafe=None, private=True) == ((PUBLIC_N,) if published else ())
 
 
 @pytest.mark.parametrize(("public", "unsafe", "seeded"), list(itertools.product((False, True), repeat=3)))

@@ -54,7 +54,7 @@ def test_delta_is_that_of_the_worst_shift(case, scale, bound):
         assert found >= worst * (1 - 1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     scale=st.floats(0.2, 20),
     bound=st.integers(1, 4),
@@ -122,7 +122,6 @@ def test_subsampling_helps_what_is_not_revealed():
 
 @pytest.mark.parametrize("bound", [0, -1, 1.5, True, None])
 def test_an_event_states_a_whole_bound(bound):
-    """Truncated noise has one, of at least 1; other noise has none."""
     with pytest.raises(BudgetError):
         PrivacyEvent(kind="truncated-discrete-laplace", scale=1.0, sensitivity=1.0, bound=bound)
     if bound is not None:
@@ -132,7 +131,6 @@ def test_an_event_states_a_whole_bound(bound):
 
 @pytest.mark.parametrize("scale", [math.nan, math.inf, -math.inf, -1.0, 0, True])
 def test_a_scale_is_a_positive_number(scale):
-    """Of either function: NaN, infinities, negatives, zero and bools are refused."""
     with pytest.raises(BudgetError, match="scale of truncated noise"):
         truncated_delta(scale, 3, ONE, 1)
     with pytest.raises(BudgetError, match="scale of truncated noise"):

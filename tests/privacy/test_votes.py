@@ -3,7 +3,6 @@
 import itertools
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
 import dpgm_core as dpgm
@@ -16,6 +15,7 @@ from dpgm_core.privacy.votes import (
     publication_odds,
     voter_of,
 )
+from tests.fixtures import Words
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 3})
 PAIRS = Structure(DOMAIN, [("a", "b"), ("b", "c")])
@@ -24,26 +24,25 @@ BINARY = Structure(DOMAIN, [("a", "b")])
 NONE = (True, "1", None, float("nan"), float("inf"), -1, 0, 10**400)
 
 
-@pytest.mark.parametrize("value", [*NONE[:-1], 1.5, 2**16 + 1])
-def test_blocks_are_a_whole_number(value):
-    """Bools, fractions, texts and numbers without a sense are refused."""
-    with pytest.raises(OptionError, match=r"^blocks must be a whole number from 1 to 65,536"):
-        EdgeVotes(pairs=PAIRS, blocks=value)
-
-
-@pytest.mark.parametrize("name", ["least", "penalty", "tau"])
-@pytest.mark.parametrize("value", NONE)
-def test_numbers_are_finite_and_positive(name, value):
-    """And tau is a share."""
-    with pytest.raises(OptionError, match=f"^{name} must be"):
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("blocks", value) for value in (*NONE[:-1], 1.5, 2**16 + 1)),
+        *(("order", value) for value in (True, 1, 0, -3, 2.0, "3", None)),
+        *itertools.product(["least", "penalty", "tau"], NONE),
+    ],
+)
+def test_options_are_numbers_of_their_range(name, value):
+    """Blocks and orders are whole, other numbers finite and positive, and tau is a share."""
+    range_of = {"blocks": "a whole number from 1 to 65,536", "order": "a whole number of at least 2"}.get(name, "")
+    with pytest.raises(OptionError, match=f"^{name} must be {range_of}"):
         if name == "tau":
             ThresholdVotes(pairs=BINARY, tau=value)
         else:
-            EdgeVotes(pairs=PAIRS, blocks=3, **{name: value})
+            EdgeVotes(**{"pairs": BINARY, "blocks": 3, name: value})
 
 
 def test_what_else_is_refused():
-    """A flag that is none, tau = 1, candidates that are no pairs, labels that have no sign, N that is not known."""
     with pytest.raises(OptionError, match="whole must be true or false"):
         EdgeVotes(pairs=PAIRS, blocks=3, whole=1)
     with pytest.raises(OptionError, match="tau must be a number between 0 and 1"):
@@ -62,13 +61,6 @@ def test_what_else_is_refused():
         ThresholdVotes(pairs=BINARY, tau=0.3).check(Terms(neighbours=neighbours, total=100))
         ThresholdVotes(pairs=BINARY, tau=0.3).check(Terms(neighbours=neighbours, total="public"))
         EdgeVotes(pairs=PAIRS, blocks=3).check(Terms(neighbours=neighbours))
-
-
-@pytest.mark.parametrize("order", [True, 1, 0, -3, 2.0, "3", None])
-def test_an_order_is_a_whole_number(order):
-    """Of at least 2."""
-    with pytest.raises(OptionError, match=r"^order must be a whole number of at least 2"):
-        EdgeVotes(pairs=BINARY, blocks=3, order=order)
 
 
 @pytest.mark.parametrize(("count", "order"), [(90, 3), (29, 4), (12, 12), (12, 10**9), (4096, 2)])
@@ -99,14 +91,8 @@ def test_plain_values_and_back():
         ThresholdVotes(pairs=BINARY, tau=0.3),
     ):
         assert voter_of(voter.to_dict(), voter.pairs) == voter
-        for wrong in (
-            None,
-            {},
-            voter.to_dict() | {"by": "all"},
-            voter.to_dict() | {"by": []},
-            voter.to_dict() | {"x": 1},
-            voter.to_dict() | {"order": "3"},
-        ):
+        changes = ({"by": "all"}, {"by": []}, {"x": 1}, {"order": "3"})
+        for wrong in (None, {}, *(voter.to_dict() | one for one in changes)):
             with pytest.raises(ModelFileError):
                 voter_of(wrong, voter.pairs)
     with pytest.raises(ModelFileError, match="blocks must be"):
@@ -182,29 +168,17 @@ def test_the_numbers_of_the_specification():
     assert likely_distance(Budget.approx("0.75", "1e-6")) == 20
 
 
-class Words:
-    """Two words that stand for a number of 128 bits; how many were asked for."""
-
-    private = True
-
-    def __init__(self, number=0):
-        self.number, self.asked = number, []
-
-    def words(self, count):
-        self.asked.append(count)
-        return np.array([self.number >> 64, self.number % 2**64], np.uint64)
-
-
 def test_the_coin_is_exact_and_takes_two_words_whatever_the_distance():
     """The last number below q_d 2^128 publishes, the next does not; distances beyond the table are its last."""
     budget = Budget.approx("0.75", "1e-6")
     odds = publication_odds(budget)
     for distance in (0, 1, 2, 17, len(odds) - 2, len(odds) - 1, 10**9):
         threshold = int(odds[min(distance, len(odds) - 1)] * 2**128)
-        words = Words(threshold - 1 if threshold else 0)
+        below = max(threshold - 1, 0)
+        words = Words(below >> 64, below % 2**64)
         assert draw_publication(distance, budget, words) is (threshold > 0) and words.asked == [2]
         if threshold < 2**128:
-            words = Words(threshold)
+            words = Words(threshold >> 64, threshold % 2**64)
             assert draw_publication(distance, budget, words) is False and words.asked == [2]
 
 
@@ -229,7 +203,6 @@ def test_the_coin_falls_as_often_as_it_should():
     ],
 )
 def test_what_stability_cannot_be_bought_with(budget, why):
-    """One line, before a coin."""
     with pytest.raises(BudgetError, match=why):
         draw_publication(3, budget, Words())
 

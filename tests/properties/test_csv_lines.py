@@ -29,22 +29,8 @@ SINGLE = Structure(DOMAIN, [("p",)])
 HEADERS = {3: b"p,q,r", 1: b"p"}
 
 QUOTED = [b'"', b'"x"', b'"x', b'x"', b'""', b'"x,y"', b'"""']
-ODD = [
-    b"\0",
-    b"\xff",
-    b"\xc3",
-    b"\r",
-    b"\xef\xbb\xbf",
-    b"\x85",
-    b"\x1c",
-    b" ",
-    b"\\",
-    b"#",
-    b"'",
-    b"x" * 30,
-    b"nan",
-    b"1_0",
-]
+ODD = [b"\0", b"\xff", b"\xc3", b"\r", b"\xef\xbb\xbf", b"\x85", b"\x1c", b" ", b"\\", b"#", b"'"]
+ODD += [b"x" * 30, b"nan", b"1_0"]
 FIELD = st.sampled_from([b"x", b"y", "é".encode(), b"0", b"3", b"", *QUOTED, *ODD])
 # A line is any bytes without LF: fields that fit, too few or too many of them, or noise.
 LINE = st.one_of(
@@ -86,7 +72,7 @@ DANGEROUS = [b'"', b'x,"x', b"\r", b"x\rx,x,x", b"", b"\0", b"\xff", b"\xef\xbb\
 
 
 @pytest.mark.landing
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     st.lists(LINE, max_size=6),
     st.integers(0, 6),
@@ -113,18 +99,18 @@ def test_one_line_moves_the_tables_by_one_record(
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 def test_dangerous_lines_stay_alone(path: Path, quoting: bool, end: bytes) -> None:
     """Every pair of lines known to confuse readers, replaced one by the other between ordinary lines."""
-    for one, other in itertools.product(DANGEROUS, repeat=2):
-        found = []
-        for line in (one, other):
-            path.write_bytes(end.join([b"p,q,r", b"x,x,0", line, b"y,x,3", *[b"x,x,0"] * 3, b""]))
-            counted = count(CsvSource(path=path, quoting=quoting), PLAIN)
-            assert counted.records == 6
-            found.append(counted.tables.values)
-        assert_within(found[0] - found[1], PLAIN, "replace-one")
+    found = []
+    for line in DANGEROUS:
+        path.write_bytes(end.join([b"p,q,r", b"x,x,0", line, b"y,x,3", *[b"x,x,0"] * 3, b""]))
+        counted = count(CsvSource(path=path, quoting=quoting), PLAIN)
+        assert counted.records == 6
+        found.append(counted.tables.values)
+    for one, other in itertools.combinations(found, 2):
+        assert_within(one - other, PLAIN, "replace-one")
 
 
 @pytest.mark.landing
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(LINE, min_size=1, max_size=6), st.randoms(use_true_random=False), st.booleans())
 @example([b'"x', b'x"', b"x,x,0"], None, False)
 def test_the_order_of_lines_means_nothing(path: Path, lines: list[bytes], random: object, quoting: bool) -> None:

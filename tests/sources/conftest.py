@@ -142,7 +142,6 @@ WAYS = KEYED_WAYS | {
 
 @pytest.fixture(params=WAYS)
 def way(request):
-    """Each way in, one after another."""
     return WAYS[request.param]
 
 

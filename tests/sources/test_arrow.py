@@ -97,7 +97,6 @@ def test_a_damaged_file_is_refused_without_content(suffix, tmp_path, visits):
 
 
 def test_a_damaged_row_group_quotes_nothing(tmp_path, visits):
-    """A Parquet page that cannot be decompressed ends the reading with the file's name alone."""
     path = tmp_path / "x.parquet"
     table = pa.table({name: pa.array([f"SECRET{i}" for i in range(3000)]) for name in visits.domain.names})
     pq.write_table(table, path, compression="zstd", use_dictionary=False, row_group_size=1000)
@@ -119,7 +118,6 @@ def test_one_odd_value_in_an_object_column_changes_one_record(visits):
 
 
 def test_nested_columns_are_refused(visits):
-    """Lists have no label; the refusal does not show one."""
     table = pa.table({name: pa.array([["SECRET"]]) for name in visits.domain.names})
     assert "nested values" in visits.refusal(lambda: visits.codes(as_source(table)))
 
@@ -192,8 +190,6 @@ def test_a_type_is_judged_before_any_batch(kind, role, tmp_path, visits):
 
 
 class Read:
-    """Batches that have been read."""
-
     def __init__(self, read):
         self.read = read
 

@@ -84,10 +84,8 @@ ATTRIBUTES = [
 ]
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.lists(ANY_VALUE, max_size=20), st.sampled_from(ATTRIBUTES))
 def test_texts_encode_as_the_reference_does(values, attribute):
-    """`encoder` is `Attribute.code`, for any bytes, with and without a dictionary."""
     wanted = [attribute.code(value) for value in values]
     for kind in (pa.binary(), pa.large_binary()):
         array = pa.array(values, kind)
@@ -96,7 +94,7 @@ def test_texts_encode_as_the_reference_does(values, attribute):
 
 
 @pytest.mark.landing
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=80)
 @given(
     st.lists(st.one_of(st.none(), st.integers(-(2**31), 2**31 - 1), st.integers(-12, 12), st.just(1000)), max_size=20),
     st.sampled_from(ATTRIBUTES),
@@ -104,7 +102,6 @@ def test_texts_encode_as_the_reference_does(values, attribute):
 @example([10, -10, 7, 0], ATTRIBUTES[2])
 @example([1000], ATTRIBUTES[7])
 def test_whole_numbers_encode_as_their_digits(values, attribute):
-    """As int32, int64, double and decimal, a whole number means what its digits mean."""
     wanted = [attribute.typed_code(None if value is None else str(value)) for value in values]
     for kind in (pa.int32(), pa.int64(), pa.float64(), pa.decimal128(30, 3)):
         assert encoder(attribute)(pa.array(values, pa.int64()).cast(kind)).tolist() == wanted
@@ -128,7 +125,7 @@ WHOLE = st.one_of(
 EDGES = WHOLE.map(lambda edge: min(int(float(edge)), 2**63 - 1024))  # floats that are 64-bit integers
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=50)
 @given(st.lists(WHOLE, max_size=12), st.lists(EDGES, min_size=2, unique=True))
 def test_whole_numbers_are_never_rounded_into_a_bin(values, edges):
     """Beyond 2^53, where floats have gaps, 64-bit integers and their texts stand on the right side of each edge."""
@@ -160,13 +157,12 @@ MOMENTS = st.one_of(
 
 
 @pytest.mark.landing
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=50)
 @given(st.lists(MOMENTS, max_size=12), st.sampled_from(TEMPORAL), st.sampled_from(["s", "ms", "us", "ns"]))
 @example([MARCH - 1, MARCH, MARCH + 1], TEMPORAL[2], "ns")
 @example([10**21, -(10**21)], TEMPORAL[1], "s")
 @example([HALF_PAST_FIVE - 1, HALF_PAST_FIVE], TEMPORAL[3], "ns")
 def test_dates_and_times_encode_as_their_texts(values, attribute, unit):
-    """Timestamps, dates and times of every unit fall where their ISO texts do, to the nanosecond; none is rounded."""
     if attribute.values.format is not None:  # texts of that format; Arrow's own dates are what they are
         attribute = Attribute.of_bins("x", attribute.edges, unknown="?", values=Values(kind="date"))
     per = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
@@ -185,7 +181,7 @@ def test_dates_and_times_encode_as_their_texts(values, attribute, unit):
         assert encoder(attribute)(array).tolist() == [attribute.code(text) for text in texts], array.type
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=50)
 @given(st.lists(st.floats() | st.sampled_from([0.5, 1.5, 1000.0, -7.0]), max_size=20), st.sampled_from(ATTRIBUTES))
 @example([7.0, 1.5, 0.5, math.inf, -math.inf, math.nan, 2.0**53 + 2], ATTRIBUTES[9])
 @example([1.5, 1000.0, 15.0], ATTRIBUTES[7])

@@ -122,7 +122,6 @@ def shuffled(work, spread, parts, seed):
 @pytest.mark.parametrize("name", STATISTICS)
 @pytest.mark.parametrize("parts", [1, 7, 64])
 def test_sums_of_partitions_are_the_sum_here(name, parts):
-    """Bit for bit, in any order: summed at once, over blocks of codes, and merged in a tree."""
     statistic, table = STATISTICS[name], a_table()
     reading = Reading(domain=DOMAIN, columns=DOMAIN.names)
     work, sent = travelled(Shipped(reading=reading)), travelled(statistic)
@@ -143,7 +142,6 @@ def test_sums_of_partitions_are_the_sum_here(name, parts):
      for place, parts in enumerate((1, 7, 64)) for key_place, key in enumerate(KEYS)],
 )  # fmt: skip
 def test_rows_of_persons_spread_over_partitions_are_those_kept_here(parts, key, r):
-    """Whoever has rows in many partitions counts as here: at most r rows, and the same ones."""
     table = a_table(key=key)
     reading = Reading(domain=DOMAIN, columns=("town", "visits", "age"), person="id", rows_per_person=r)
     work = travelled(Shipped(reading=reading))
@@ -190,9 +188,6 @@ def test_plain_counts_may_be_grouped_by_an_engine():
     assert [name for name, one in STATISTICS.items() if isinstance(one, Grouped)] == ["blocks", "tables"]
 
 
-# Failures
-
-
 def fails(error):
     yield a_table(3).to_batches()[0]
     raise error
@@ -209,7 +204,6 @@ class Breaks(Sum):
 
 
 def steps(work, batches, statistic):
-    """What each step hands over last, of batches or blocks that fail."""
     return {
         "summed": work.summed(statistic, batches()),
         "partial": work.partial(statistic, work.blocks(batches())),
@@ -319,7 +313,6 @@ def test_a_source_may_say_what_is_wrong():
 
 
 def test_the_reason_is_the_same_in_any_order():
-    """Merging is commutative and associative for failures too."""
     work, statistic = Shipped(reading=Reading(domain=DOMAIN, columns=DOMAIN.names)), STATISTICS["blocks"]
     reasons = [work.summed(statistic, fails(SourceRefused(words))) for words in ("b", "a", "c")]
     parts = [*reasons, work.summed(statistic, a_table(5).to_batches())]
@@ -338,7 +331,6 @@ def test_an_interrupt_stays_one_and_brings_nothing_along():
 
 
 def test_a_generator_that_is_closed_early_says_nothing():
-    """An engine may stop reading."""
     blocks = Shipped(reading=Reading(domain=DOMAIN, columns=DOMAIN.names)).blocks(a_table(9).to_batches())
     next(blocks)
     blocks.close()
@@ -352,14 +344,12 @@ def test_a_sum_of_other_columns_is_refused_by_name():
 
 @pytest.mark.parametrize("parts", [0, -1, 2**16 + 1])
 def test_parts_are_as_many_as_can_be_told_apart(parts):
-    """Others are refused where they are asked for, not wrapped around."""
     work = Shipped(reading=Reading(domain=DOMAIN, columns=DOMAIN.names, person="id"))
     ((_, block),) = work.spread(a_table(3).to_batches(), parts)
     assert b"1 to 65,536 parts" in block
 
 
 def test_a_sum_too_large_says_its_size():
-    """In words of the sum alone."""
     work = Shipped(reading=Reading(domain=DOMAIN, columns=DOMAIN.names))
     wide = _Plain(STATISTICS["blocks"])
     wide.cells = 2**60
@@ -374,7 +364,6 @@ SUMS = np.array([0, -1, 2**62, -(2**62)])
 
 
 def test_what_goes_in_comes_out():
-    """Sums, codes with and without persons, and keys, as slices of larger arrays too, from any buffer."""
     assert engines.to_sum(engines.of_sum(SUMS), 4).tolist() == SUMS.tolist()
     for lengths in (None, np.array([1, 3]), np.array([2, 1, 1])):
         codes, found = engines.to_codes(memoryview(bytearray(engines.of_codes(CODES, lengths))))

@@ -27,38 +27,14 @@ class Refuses:
         raise ValueError("SECRET")
 
 
-ODD = [
-    None,
-    "x",
-    [1],
-    object(),
-    Refuses(),
-    "\ud800",
-    b"\xff",
-    10**5000,
-    -(10**400),
-    2**64,
-    True,
-    1,
-    1.5,
-    1j,
-    float("nan"),
-    np.longdouble("1e400"),
-    np.array([1, 2]),
-    Decimal("1E+99999999999"),
-    Decimal("1E-99999999999"),
-    Decimal("sNaN"),
-    Decimal("Infinity"),
-    pandas.NA,
-    pandas.NaT,
-    pandas.Timestamp("2020-01-01T05:00", tz="Europe/Berlin"),
-    np.datetime64("2020-01-01T05", "h"),
-    np.datetime64("NaT"),
-    np.timedelta64("NaT"),
-    np.timedelta64(3, "Y"),
-    datetime.time(5, 30),
-    datetime.date(1, 1, 1),
-]
+ODD = [None, "x", [1], object(), Refuses(), "\ud800", b"\xff", 10**5000, -(10**400), 2**64, True, 1, 1.5, 1j]
+ODD += [float("nan"), np.longdouble("1e400"), np.array([1, 2]), *map(Decimal, ("sNaN", "Infinity"))]
+ODD += [Decimal("1E+99999999999"), Decimal("1E-99999999999"), pandas.NA, pandas.NaT]
+ODD += [pandas.Timestamp("2020-01-01T05:00", tz="Europe/Berlin"), np.datetime64("2020-01-01T05", "h")]
+ODD += [np.datetime64("NaT"), np.timedelta64("NaT"), np.timedelta64(3, "Y")]
+ODD += [datetime.time(5, 30), datetime.date(1, 1, 1)]
+
+
 ATTRIBUTES = [
     *(
         Attribute.of_labels("a", labels, unknown="?", null="none")
@@ -119,7 +95,6 @@ def codes(column, attribute):
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("attribute", ATTRIBUTES, ids=lambda attribute: attribute.labels[1])
 def test_typed_objects_and_objects_agree(name, attribute):
-    """The codes of a typed column and of its cells as objects, with a null or a text beside them, are the same."""
     typed = COLUMNS[name]
     wanted = codes(typed, attribute)
     assert codes(typed.astype(object), attribute) == wanted
@@ -135,7 +110,6 @@ def test_typed_objects_and_objects_agree(name, attribute):
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("attribute", KINDS, ids=["labels", "size", "bins"])
 def test_typed_objects_and_objects_beside_an_odd_one_agree(name, attribute):
-    """The codes of a typed column, and of its cells as objects with any odd cell added, are the same."""
     typed = COLUMNS[name]
     wanted = codes(typed, attribute)
     for odd in ODD:
@@ -150,7 +124,7 @@ CELLS = st.one_of(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=40)
 @given(st.lists(CELLS, max_size=6), st.lists(CELLS, max_size=3), st.sampled_from(ATTRIBUTES), st.integers(0, 6))
 @example(ODD, [True], ATTRIBUTES[0], 7)
 def test_a_cell_means_the_same_in_any_company(cells, others, attribute, start):
@@ -163,11 +137,9 @@ def test_a_cell_means_the_same_in_any_company(cells, others, attribute, start):
     assert texts == [as_text(objects([cell]).chunk(0))[0].as_py() for cell in [*cells, *others][start:]]
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.one_of(st.dates(), st.datetimes(), st.times()))
 @example(datetime.datetime(1, 1, 1, 0, 0, 0, 1))
 def test_times_read_as_arrow_writes_them(value):
-    """The text of a cell is the one of a typed Arrow column."""
     assert as_text(objects([value]).chunk(0)).to_pylist() == as_text(pa.array([value])).to_pylist()
 
 
@@ -185,8 +157,6 @@ def test_an_odd_text_or_category_changes_one_record(kind):
     values = ["0", "1", "\ud800"] if kind != "category" else [0, 1, "x"]
     assert codes(pandas.Series(values, dtype=kind), attribute) == [1, 2, 3]
 
-
-# --- persons and codes ------------------------------------------------------------------------------------------
 
 PAIR = Domain.from_sizes({"a": 2})
 
@@ -209,7 +179,6 @@ def test_keys_of_mixed_types_are_read_one_by_one(ids):
 
 @pytest.mark.parametrize("ids", [[1.0, 2.0], [0.5, 1.5], [2.0**60, np.nan]])
 def test_float_keys_are_refused_by_their_type(ids):
-    """Whatever the values: pandas makes floats of whole ids when one is missing, and large ones then merge."""
     column = np.array(ids, np.float64)
     a = np.zeros(len(ids), int)
     frame = pandas.DataFrame({"id": column, "a": a})

@@ -38,7 +38,6 @@ def write(path, **columns):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Four files in folders of two keys, one of them null, besides what is no data."""
     table = tmp_path / "table"
     write(table / "year=2019" / "state=a%20b" / "part-0.parquet", sex=["F", "M"], id=["1", "2"])
     write(table / "year=2021" / "state=c" / "part-0.parquet", id=pa.array([1, 3]), sex=["M", "X"])
@@ -70,27 +69,26 @@ def test_keys_of_folders_are_columns(folder):
     assert keys[:2] == [["a b"] * 2, ["c"] * 2]
 
 
-def test_what_is_asked_for_may_be_in_the_folders_alone(folder):
-    """Each row counts."""
+def test_a_folder_is_one_table_for_whoever_counts(folder):
+    """Columns that are in the folders alone, persons across files and types, and what validate looks at."""
     assert count(as_source(folder), Structure(DOMAIN, [("state",)])).tables[("state",)].tolist() == [2, 4, 0, 0]
+    kept = by_person(as_source(folder), "id", 1)
+    assert sum(len(codes[0]) for codes in kept.batches(DOMAIN, ["sex"])) == 4
+    report = validate(folder, DOMAIN)
+    assert report.records == 6 and [column.unknown for column in report.columns] == [1, 0, 0]
+    for missing, said in (("no", "No such file"), ("no*.parquet", "holds no Parquet file")):
+        with pytest.raises(DataError, match=said):
+            ParquetSource(path=folder / missing).names()
 
 
 def test_a_pattern_names_files_or_folders(folder, tmp_path, monkeypatch):
-    """Keys of the folders it goes through count as well."""
     assert rows(ParquetSource(path=folder / "year=202*")) == EXPECTED[2:5]
     assert rows(folder / "**" / "part-1.parquet") == EXPECTED[4:5]
     monkeypatch.chdir(tmp_path)
     assert rows("tab*/year=2019/*/*.parquet") == EXPECTED[:2]
 
 
-def test_persons_are_found_across_files_and_types(folder):
-    """1 and "1" are one person."""
-    kept = by_person(as_source(folder), "id", 1)
-    assert sum(len(codes[0]) for codes in kept.batches(DOMAIN, ["sex"])) == 4
-
-
 def test_rows_do_not_depend_on_how_they_are_cut_into_files(tmp_path):
-    """One file, many files, small row groups."""
     draw = np.random.default_rng(0)
     table = pa.table({name: draw.integers(0, 3, 1000) for name in "ab"})
     structure = Structure(Domain.from_sizes({"a": 3, "b": 3}), [("a", "b")])
@@ -125,7 +123,6 @@ def test_large_row_groups_are_read_by_and_by(tmp_path, monkeypatch):
 
 
 def test_only_the_columns_asked_for_are_read(tmp_path):
-    """A damaged column that nobody asked for is no obstacle; one that is asked for is one sentence."""
     path = tmp_path / "folder" / "x.parquet"
     write(path, a=pa.array([1, 0, 1]), secret=["SECRET0", "SECRET1", "SECRET2"])
     chunk = pq.read_metadata(path).row_group(0).column(1)
@@ -164,7 +161,6 @@ def test_a_file_that_lacks_a_column_is_named_before_any_record(folder, visits):
     ],
 )
 def test_folders_that_are_no_table(tmp_path, files, said):
-    """One sentence each, before any batch."""
     for name, columns in files.items():
         path = tmp_path / name
         if columns:
@@ -175,35 +171,12 @@ def test_folders_that_are_no_table(tmp_path, files, said):
         as_source(tmp_path).batches(DOMAIN, ["sex"])
 
 
-def test_a_folder_that_is_not_there(tmp_path):
-    """Missing folders and patterns that name nothing."""
-    with pytest.raises(DataError, match="No such file"):
-        ParquetSource(path=tmp_path / "no").names()
-    with pytest.raises(DataError, match="holds no Parquet file"):
-        ParquetSource(path=tmp_path / "no*.parquet").names()
-
-
-def test_validate_checks_all_files_of_a_folder(folder):
-    """As one table."""
-    report = validate(folder, DOMAIN)
-    assert report.records == 6 and [column.unknown for column in report.columns] == [1, 0, 0]
-
-
-FILES = (
-    "b=2/x.parquet",
-    "b=1/z.parquet",
-    "b=1/y.PQ",
-    "b=1/.y.parquet",
-    "b=1/notes.txt",
-    "_old/b=3/x.parquet",
-    "b=a%2Fb/x.parquet",
-    "b=__HIVE_DEFAULT_PARTITION__/x.parquet",
-)
+FILES = ["b=2/x.parquet", "b=1/z.parquet", "b=1/y.PQ", "b=1/.y.parquet", "b=1/notes.txt", "_old/b=3/x.parquet"]
+FILES += ["b=a%2Fb/x.parquet", "b=__HIVE_DEFAULT_PARTITION__/x.parquet"]
 
 
 @pytest.fixture(params=["here", "remote"])
 def place(request, tmp_path):
-    """A place of empty files."""
     if request.param == "here":
         for name in FILES:
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -335,7 +308,6 @@ def test_an_iterator_that_is_kept_lets_the_interpreter_end():
 
 
 def test_row_groups_in_threads_change_no_code_and_no_order(tmp_path):
-    """Runs of several row groups, of a file and of a folder: the codes are those of the table, row by row."""
     draw = np.random.default_rng(0)
     rows = 2**21
     table = pa.table({"a": draw.integers(0, 250, rows, np.uint8), "b": draw.integers(-1, 3, rows, np.int8)})

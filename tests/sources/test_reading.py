@@ -52,8 +52,6 @@ def test_codes_out_of_range_count_as_unknown():
 
 
 class Fails:
-    """A source whose own error quotes a record, at the call or on the way."""
-
     def __init__(self, late):
         self.late = late
 
@@ -94,8 +92,6 @@ def as_before():
 
 
 class Leaves:
-    """Fails where Python can only print it."""
-
     def __del__(self):
         raise ValueError("SECRET")
 
@@ -120,7 +116,6 @@ def speak(*_):
 @pytest.mark.parametrize("filters", ["error", "always"])
 @pytest.mark.parametrize("floats", ["raise", "warn", "print"])
 def test_nothing_is_said_or_raised(filters, floats, capfd, caplog):
-    """Whatever the user has asked of warnings, of numpy and of logs."""
     with warnings.catch_warnings(record=True) as seen, np.errstate(all=floats):
         warnings.simplefilter(filters)
         with quiet():
@@ -199,8 +194,6 @@ def test_a_filter_that_somebody_else_restores_does_no_harm():
 
 @frozen
 class Talks:
-    """A third party's source that speaks while it yields."""
-
     def batches(self, domain, columns):
         speak()
         yield [np.zeros(2, np.uint8)]

@@ -20,7 +20,7 @@ from attrs import define, field
 from dpgm_core import Attribute, Budget, Domain, Ledger, Structure, fit
 from dpgm_core.counting.table_counts import count
 from dpgm_core.errors import DataError, SourceRefused
-from dpgm_core.sources import as_source as any_source
+from dpgm_core.sources import as_source
 from dpgm_core.sources.parquet import ParquetSource
 
 fsspec = pytest.importorskip("fsspec")
@@ -28,10 +28,6 @@ fsspec = pytest.importorskip("fsspec")
 NAMES = ("a", "b", "c")
 DOMAIN = Domain.from_sizes(dict.fromkeys(NAMES, 5))
 STRUCTURE = Structure(DOMAIN, [("a", "b")])
-
-
-def as_source(data):
-    return any_source(data)
 
 
 def a_table(rows, seed=0):
@@ -45,7 +41,6 @@ def counted(data):
 
 @pytest.fixture
 def memory():
-    """An empty file system of fsspec in memory."""
     system = fsspec.filesystem("memory")
     system.store.clear()
     yield system
@@ -88,13 +83,11 @@ def test_every_format_is_read(memory, tmp_path):
     ],
 )
 def test_a_file_that_is_not_there_is_one_line(memory, url, said):
-    """In our words."""
     with pytest.raises(SourceRefused, match=f"^cannot read {re.escape(url)}: {said}$"):
         as_source(url).batches(DOMAIN, NAMES)
 
 
 def test_what_is_no_table_is_one_line(memory):
-    """A damaged file, and a folder without one."""
     memory.pipe("/t/x.parquet", b"no Parquet")
     memory.pipe("/u/x.txt", b"no Parquet")
     with pytest.raises(DataError, match=r"^memory://t/x.parquet cannot be read as Parquet$"):
@@ -105,8 +98,6 @@ def test_what_is_no_table_is_one_line(memory):
 
 @define
 class Server:
-    """Files by HTTP, and how many bytes of each were sent."""
-
     url: str = ""
     files: dict[str, bytes] = field(factory=dict, repr=False)
     sent: dict[str, int] = field(factory=dict)
@@ -118,7 +109,6 @@ class Server:
 
 @pytest.fixture
 def server():
-    """A web server that serves parts of files."""
     pytest.importorskip("aiohttp")
     state = Server()
 

@@ -25,40 +25,18 @@ NAMES = ("town", "age", "visits", "coded")  # of visits.domain
 
 
 def test_every_way_in_gives_the_reference_codes(way, tmp_path, visits):
-    """Each format and frame yields exactly what `Attribute.code` says, value by value."""
     table = visits.table()
     assert visits.codes(as_source(way(table, tmp_path))) == visits.expected(table)
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------
+NONE = [np.zeros((3, 4)), np.zeros((3, 4), bool), np.full((3, 4), "SECRET", object)]
+NONE += [np.zeros(3, int), np.zeros((3, 5), int), {}, {1: np.zeros(3, int)}, dict.fromkeys(NAMES, np.array(["SECRET"]))]
+NONE += [{name: np.zeros(number, int) for number, name in enumerate(NAMES)}, "x.txt", "x", Path("SECRET.gz")]
+NONE += [dict.fromkeys(NAMES, np.array([1.0])), None, 7, [1, 2], object(), CsvSource]
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        np.zeros((3, 4)),
-        np.zeros((3, 4), bool),
-        np.full((3, 4), "SECRET", object),
-        np.zeros(3, int),
-        np.zeros((3, 5), int),
-        {},
-        {1: np.zeros(3, int)},
-        dict.fromkeys(NAMES, np.array(["SECRET"])),
-        dict.fromkeys(NAMES, np.array([1.0])),
-        {name: np.zeros(number, int) for number, name in enumerate(NAMES)},
-        "x.txt",
-        "x",
-        Path("SECRET.gz"),
-        None,
-        7,
-        [1, 2],
-        object(),
-        CsvSource,
-    ],
-    ids=lambda data: type(data).__name__,
-)
+@pytest.mark.parametrize("data", NONE, ids=lambda data: type(data).__name__)
 def test_what_cannot_hold_records_is_refused(data, visits):
-    """One clear line, nothing of the content."""
     assert visits.domain.names == NAMES
     with pytest.raises(DataError) as caught:
         visits.codes(as_source(data))
@@ -99,7 +77,6 @@ def test_a_table_names_a_source_as_in_a_spec_file(tmp_path, visits):
     ],
 )
 def test_what_names_no_source_is_told_what_would(data, said):
-    """Tables without a source, with a wrong one, and files of other programs."""
     with pytest.raises(DpgmError, match=said):
         as_source(data)
 
@@ -112,7 +89,6 @@ def test_pandas_reads_what_it_is_said_to_read():
 
 
 def test_sources_are_told_by_the_name_of_the_file():
-    """Each suffix, in any case, has its reader; a source stays what it is."""
     kinds = {"a.CSV": CsvSource, "a.csv.gz": CsvSource, "a.parquet": ParquetSource, "a.ipc": ArrowIpcSource}
     for name, kind in kinds.items():
         source = as_source(name)

@@ -51,7 +51,6 @@ EXPECTED = {
 
 
 def seen(found):
-    """All that metadata say, as text."""
     return repr(found) + found.to_toml()
 
 
@@ -92,7 +91,6 @@ def test_categories_only_where_the_schema_is_said_to_be_public(table, tmp_path):
 
 
 def test_a_folder_of_parquet_files_gives_its_keys_and_not_their_values(table, tmp_path):
-    """The schema of the first file by name; hidden files are none."""
     inner = tmp_path / "x" / f"town={PLANTED}"
     inner.mkdir(parents=True)
     with pytest.raises(DataError, match="holds no Parquet file"):
@@ -109,7 +107,6 @@ def test_a_folder_of_parquet_files_gives_its_keys_and_not_their_values(table, tm
 
 
 def test_two_columns_of_a_name_are_refused():
-    """One of them would be lost."""
     with pytest.raises(DataError, match="two columns 'a'"):
         read_metadata(pa.schema([("a", pa.int8()), ("a", pa.string())]))
 
@@ -149,7 +146,6 @@ def test_polars():
 
 @pytest.mark.parametrize("name", ["x.parquet", "x.arrow"])
 def test_files_that_are_something_else_are_refused_unquoted(tmp_path, name):
-    """One line, nothing of the file."""
     with pytest.raises(DataError, match="no such file"):
         read_metadata(tmp_path / name)
     (tmp_path / name).write_text(PLANTED * 100)

@@ -11,7 +11,6 @@ from dpgm_core.errors import DomainError
 
 
 def one(table):
-    """The table of a single column, settled."""
     return complete_metadata(Metadata(tables={"a": table})).tables["a"]
 
 
@@ -41,7 +40,6 @@ def test_a_range_is_cut_by_its_size_and_type(said, bins):
 
 
 def test_types_are_those_of_the_ends_where_none_is_declared():
-    """Whole ends make whole numbers, others numbers, dates dates."""
     kinds = [
         one(ends)["type"]
         for ends in ({"min": 0, "max": 9}, {"min": 0.5, "max": 9}, {"min": "2024-01-01", "max": "2024-01-02"})
@@ -64,7 +62,6 @@ def test_types_are_those_of_the_ends_where_none_is_declared():
     ],
 )
 def test_what_is_missing_is_to_do(said, todo):
-    """In words that say what to write."""
     assert todo in one(said)["todo"]
 
 
@@ -90,7 +87,6 @@ def test_what_is_missing_is_to_do(said, todo):
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line_that_names_the_column(said, reason):
-    """Bounds reversed, no numbers, codes twice."""
     with pytest.raises(DomainError, match=reason) as refused:
         one(said)
     assert "'a'" in str(refused.value) and "\n" not in str(refused.value)
@@ -130,7 +126,6 @@ def test_a_later_description_overrides_an_earlier_one_key_by_key():
 
 
 def test_what_is_to_do_is_named_and_written_down():
-    """`todo` names the columns, and the domain file holds them."""
     found = complete_metadata(Metadata(tables={"a": {}, "b": {"size": 2}, "c": {"type": "number"}}))
     assert found.todo == ("a", "c")
     assert tomllib.loads(found.to_toml()) == found.to_dict()

@@ -19,13 +19,11 @@ NIST = {
 
 @pytest.fixture
 def nist(tmp_path):
-    """A folder with a NIST schema in it."""
     (tmp_path / "nist.json").write_text(json.dumps({"schema": NIST}))
     return tmp_path
 
 
 def test_columns_are_changed_key_by_key(nist):
-    """Bins in place of single years, a name for what is missing, and all else as it was."""
     (nist / "d.toml").write_text(
         'from = "nist.json"\n[attributes.AGEP]\nbins = 5\n[attributes.SEX]\nmissing = "not stated"\n'
     )
@@ -36,7 +34,6 @@ def test_columns_are_changed_key_by_key(nist):
 
 
 def test_a_spec_changes_columns_in_the_same_way(nist):
-    """[domain] from, relative to the spec file, with [domain.attributes.NAME] on top."""
     spec = (
         'data = "d.csv"\nneighbours = "add-remove"\nbudget = { epsilon = 1 }\nstructure = { cliques = [["AGEP"]] }\n'
         '[domain]\nfrom = "nist.json"\n[domain.attributes.AGEP]\nbins = [0, 18, 65, 94]\n'
@@ -78,14 +75,12 @@ def test_a_new_form_takes_the_place_of_the_old(base, change, found):
 
 
 def test_a_column_that_is_not_there_is_refused(nist):
-    """With the one that may be meant."""
     (nist / "d.toml").write_text('from = "nist.json"\n[attributes.AGE]\nbins = 5\n')
     with pytest.raises(DomainError, match=r"\[attributes.AGE\] changes a column that nist.json does not have.*'AGEP'"):
         Domain.load(nist / "d.toml")
 
 
 def test_files_in_a_circle_and_files_that_are_not_there_are_refused(nist):
-    """Also a file that starts from itself, and a network, which has a key of its own."""
     for name, start in (("a.toml", "b.toml"), ("b.toml", "a.toml"), ("c.toml", "c.toml")):
         (nist / name).write_text(f'from = "{start}"\n')
     for name in ("a.toml", "c.toml"):
@@ -169,6 +164,5 @@ def test_defaults_hold_for_all_columns_that_do_not_say_otherwise(tmp_path):
     [([], "must be a table"), ({"labels": ["x"]}, "has no setting 'labels'"), ({"cases": True}, "did you mean 'case'")],
 )
 def test_defaults_that_are_none_are_refused(defaults, words):
-    """By their key, with what may stand there."""
     with pytest.raises(DomainError, match=re.escape(words)):
         Domain.from_dict({"attributes": {"a": {"size": 2}}, "defaults": defaults})

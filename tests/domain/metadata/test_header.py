@@ -35,12 +35,10 @@ def wide(*names):
     ],
 )
 def test_names_and_dialect(tmp_path, line, expected):
-    """Delimiters, quotes, blanks, byte order marks; letters of UTF-16 that hold the byte of a line end."""
     assert header(tmp_path / "x.csv", line) == expected
 
 
 def test_gzipped_files_are_read(tmp_path):
-    """By their name."""
     assert header(tmp_path / "x.csv.gz", gzip.compress(b"a,b\n1,2\n")).names == ("a", "b")
 
 
@@ -51,7 +49,6 @@ def test_gzipped_files_are_read(tmp_path):
     b'planted,"' + b"x" * 200_000 + b'"\n',
 ])  # fmt: skip
 def test_a_line_that_looks_like_a_record_is_refused_unquoted(tmp_path, line):
-    """One line of message, nothing of the file in it or in what it was raised from."""
     with pytest.raises(DataError) as refused:
         header(tmp_path / "x.csv", line)
     error = refused.value
@@ -61,7 +58,6 @@ def test_a_line_that_looks_like_a_record_is_refused_unquoted(tmp_path, line):
 
 
 def test_which_field_looks_like_a_value_is_not_told(tmp_path):
-    """The same words for a number, an empty field and two equal ones."""
     told = set()
     for line in (b"a,1,b\n", b"a,,b\n", b"a,b,b\n"):
         with pytest.raises(DataError) as refused:
@@ -83,14 +79,12 @@ def test_years_are_names_if_somebody_says_so(tmp_path):
 
 
 def test_what_stands_behind_the_first_line_changes_nothing(tmp_path):
-    """Records of any bytes: the same header."""
     expected = header(tmp_path / "x.csv", b"a,b\n1,2\n")
     for records in (b"", b"\xff\xfe\0\r\r", b'"""\n;;;;;;;\n', b"1;2;3\n" * 1000):
         assert header(tmp_path / "x.csv", b"a,b\n" + records) == expected
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    """No file, a folder, no gzip."""
     (tmp_path / "x.csv.gz").write_bytes(b"planted,b\n")
     (tmp_path / "y.csv.gz").write_bytes(gzip.compress(b"planted,b\n" * 100)[:10] + b"\xff" * 50)
     for path in (tmp_path / "none.csv", tmp_path, tmp_path / "x.csv.gz", tmp_path / "y.csv.gz"):

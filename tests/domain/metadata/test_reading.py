@@ -13,7 +13,6 @@ PLANTED = "planted-value"
 
 
 def test_of_a_csv_file_the_names_are_read_and_no_record(tmp_path):
-    """Everything is to do, and nothing of the records is told."""
     (tmp_path / "x.csv").write_text(f"town,age\n{PLANTED},271828\n")
     found = read_metadata(tmp_path / "x.csv")
     assert found.todo == ("town", "age")
@@ -28,7 +27,6 @@ def test_a_data_file_that_looks_like_a_codebook_is_not_read_as_one(tmp_path):
 
 
 def test_our_own_files_and_short_forms(tmp_path):
-    """Sizes, lists, attribute tables, in JSON and TOML."""
     for plain in (
         {"a": 3, "b": 2},
         {"a": ["x", "y"], "b": [1, 2.5, True]},
@@ -57,21 +55,18 @@ def test_our_own_files_and_short_forms(tmp_path):
     ],
 )
 def test_what_is_settled_is_an_attribute_of_a_domain(table):
-    """As plain values, and as the text of a file."""
     found = read_metadata(Metadata(tables={"a": table}))
     assert not found.todo
     assert Domain.from_dict(found.to_dict()) == Domain.from_dict(tomllib.loads(found.to_toml()))
 
 
 def test_a_domain_file_names_what_is_to_do():
-    """All of it at once."""
     found = read_metadata(Metadata(tables={"a": {}, "b": {"size": 2}, "c": {"type": "number"}}))
     with pytest.raises(DomainError, match="2 attributes of the domain are incomplete: 'a', 'c'"):
         Domain.from_dict(found.to_dict())
 
 
 def test_anybody_s_metadata_are_taken_like_a_file(tmp_path):
-    """Alone, and with codebooks on top."""
     mine = Metadata(tables={"a": {"type": "integer"}, "b": {"labels": ["x"]}}, comments={"a": "mine"})
     assert read_metadata(mine).todo == ("a",)
     found = read_metadata(mine, codebooks=[Metadata(tables={"a": {"min": 0, "max": 9}})])
@@ -114,7 +109,6 @@ def test_metadata_that_name_other_columns_than_the_data(tmp_path):
     ],
 )
 def test_what_cannot_be_read_is_one_line(tmp_path, name, content, reason):
-    """Empty, not JSON, nested too deep, huge, keys twice."""
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(DomainError, match=reason) as refused:
@@ -123,39 +117,25 @@ def test_what_cannot_be_read_is_one_line(tmp_path, name, content, reason):
 
 
 def test_what_is_larger_than_is_read(tmp_path, monkeypatch):
-    """Refused by its size."""
     monkeypatch.setattr("dpgm_core.domain.domain_files._MAX_FILE_BYTES", 10)
     (tmp_path / "x.json").write_text('{"a": 2, "b": 3}')
     with pytest.raises(DomainError, match="larger than 10 bytes"):
         read_metadata(tmp_path / "x.json")
 
 
-@pytest.mark.parametrize("source", [3, 2.5, b"x", ["a"], ("a",), int, None])
-def test_what_describes_nothing(source):
-    """A DomainError that says what would do."""
-    with pytest.raises(DomainError):
-        read_metadata(source)
-
-
-@pytest.mark.parametrize("source", [object(), {"a"}])
-def test_what_is_no_frame(source):
-    """One line."""
-    with pytest.raises(DataError, match="cannot be read"):
-        read_metadata(source)
-
-
-@pytest.mark.parametrize("wrong", [None, 1, "yes"])
-def test_whether_a_schema_is_public_is_said_in_so_many_words(wrong):
-    """Nothing that is only nearly true."""
-    with pytest.raises(DomainError, match="schema_is_public"):
-        read_metadata({"a": 2}, schema_is_public=wrong)
-
-
-@pytest.mark.parametrize("codebooks", ["codes.csv", {"a": 2}])
-def test_codebooks_are_a_list(codebooks):
-    """A single one would be read letter by letter."""
-    with pytest.raises(DomainError, match="must be a list"):
-        read_metadata({"a": 2}, codebooks=codebooks)
+@pytest.mark.parametrize(
+    ("source", "more", "error", "words"),
+    [
+        *((one, {}, DomainError, "") for one in (3, 2.5, b"x", ["a"], ("a",), int, None)),
+        *((one, {}, DataError, "cannot be read") for one in (object(), {"a"})),
+        *(({"a": 2}, {"schema_is_public": one}, DomainError, "schema_is_public") for one in (None, 1, "yes")),
+        *(({"a": 2}, {"codebooks": one}, DomainError, "must be a list") for one in ("codes.csv", {"a": 2})),
+    ],
+)
+def test_what_describes_nothing_is_refused(source, more, error, words):
+    """What is no description or frame, a flag that is none, and a single codebook, read letter by letter otherwise."""
+    with pytest.raises(error, match=words):
+        read_metadata(source, **more)
 
 
 MINE = """

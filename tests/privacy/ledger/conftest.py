@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.privacy.ledger.schema1 import write_old
-
 #: What scripts of other processes begin with.
 HEAD = """
 import os, signal, sys
@@ -18,9 +16,9 @@ from dpgm_core.privacy.ledger import Ledger
 
 
 @pytest.fixture
-def old_ledger():
-    """Makes a ledger of 1 of schema 1 with charges of 0.1; killed: a process died with its charges in the log."""
-    return write_old
+def path(tmp_path):
+    """Where a ledger may be made."""
+    return tmp_path / "survey.ledger"
 
 
 @pytest.fixture

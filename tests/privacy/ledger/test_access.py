@@ -22,7 +22,6 @@ CENT = Budget.pure("0.01")
 
 @pytest.fixture
 def path(tmp_path):
-    """A ledger of 1."""
     Ledger.create(tmp_path / "x.ledger", name="s", budget=Budget.pure(1), neighbours="add-remove")
     return tmp_path / "x.ledger"
 
@@ -88,11 +87,12 @@ def test_names_that_come_and_go_share_their_locks(path, monkeypatch):
 
 
 def test_what_a_killed_creation_left_is_removed(path):
-    """The name under which a ledger was made is a second one; it is no reason to refuse, and it goes."""
-    left = part_name(path, "0123456789abcdef")
+    """The name under which a ledger was made is a second one; a creation still under way has a file of its own."""
+    left, part = part_name(path, "0123456789abcdef"), part_name(path, "fedcba9876543210")
+    part.write_text("not yet linked")
     os.link(path, left)
     Ledger.open(path).charge(CENT)
-    assert not left.exists() and path.stat().st_nlink == 1
+    assert not left.exists() and path.stat().st_nlink == 1 and part.read_text() == "not yet linked"
 
 
 @pytest.mark.parametrize("name", [
@@ -100,20 +100,10 @@ def test_what_a_killed_creation_left_is_removed(path):
     ".y.ledger.0123456789abcdef.part", ".x.ledger.0123456789abcdef.part.bak",
 ])  # fmt: skip
 def test_other_names_are_not_touched(path, name):
-    """Only the very name that a creation gives is removed."""
     os.link(path, path.with_name(name))
     with pytest.raises(ModelFileError, match="2 names"):
         Ledger.open(path)
     assert path.with_name(name).exists()
-
-
-def test_the_part_of_another_ledger_is_not_touched(path):
-    """A creation of the same name that is still under way has a file of its own."""
-    part = part_name(path, "0123456789abcdef")
-    part.write_text("not yet linked")
-    os.link(path, part_name(path, "fedcba9876543210"))
-    Ledger.open(path).charge(CENT)
-    assert part.read_text() == "not yet linked"
 
 
 def test_a_name_that_comes_while_another_goes_is_no_reason_to_refuse(path, monkeypatch):

@@ -44,8 +44,6 @@ def terms_of(budget, other=None, mu_squared=None):
 
 @attrs.frozen
 class Gaussian(adaptive.Noise):
-    """Discrete Gaussian noise, and what a ledger charges for it."""
-
     @property
     def cost(self):
         return Budget("gdp", mu_squared=gaussian_mu_squared(self.variance, self.shift**2))
@@ -53,8 +51,6 @@ class Gaussian(adaptive.Noise):
 
 @attrs.frozen
 class Response:
-    """Randomised response of epsilon."""
-
     epsilon: Fraction
 
     def pair(self):
@@ -172,29 +168,20 @@ def test_the_price_of_continuous_noise_is_found_wrong(monkeypatch):
 
 
 @attrs.frozen
-class Pick:
-    """A choice of two outcomes of bounded range e, which is (e^2 / 8)-zCDP, charged as mu^2 = 2 rho."""
-
-    e: float
-
-    def pair(self):
-        q = -math.expm1(-self.e / 2) / (math.exp(self.e / 2) - math.exp(-self.e / 2))
-        p = math.exp(self.e / 2) * q
-        return np.array([p, 1 - p]), np.array([q, 1 - q])
+class Pick(adaptive.Pick):
+    """A choice that is rho-zCDP, charged as mu^2 = 2 rho."""
 
     @property
     def cost(self):
-        return Budget("gdp", mu_squared=2 * Fraction(self.e) ** 2 / 8)
+        return Budget("gdp", mu_squared=2 * self.rho)
 
 
 def test_half_of_mu_squared_for_rho_is_found_wrong():
     """Claim: charging what is rho-zCDP as mu^2 = 2 rho, in place of refusing it, exceeds the claim."""
-    one = Pick(0.8)
-    above, _ = excess([one], sum_of(one), 1)
-    assert above > 0.03
-    terms = sum_of(N1)
+    one = Pick(Fraction(8, 100))
+    assert excess([one], sum_of(one), 1)[0] > 0.03
     with pytest.raises(BudgetError, match="zCDP does not imply GDP; ask for mu, or \\(epsilon, delta\\)"):
-        terms.refuse(Budget.zcdp("1e-9"), [])
+        sum_of(N1).refuse(Budget.zcdp("1e-9"), [])
 
 
 def test_a_pure_epsilon_counted_as_its_square_is_found_wrong(monkeypatch):
@@ -276,7 +263,7 @@ AMOUNTS = st.fractions("1/1000", 12, max_denominator=10**6)
 DELTAS = st.sampled_from([Fraction(1, 10**k) for k in (1, 3, 6, 9, 12, 30)])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60)
 @given(AMOUNTS, AMOUNTS)
 def test_delta_of_mu_is_rounded_up(mu, epsilon):
     """Claim: never below 60 digits, within 1e-6 of them, and at most scipy's `normal_delta` and that much more."""
@@ -285,7 +272,7 @@ def test_delta_of_mu_is_rounded_up(mu, epsilon):
         assert exact <= gdp.gdp_delta(mu**2, epsilon) <= exact * (1 + mpmath.mpf("1e-6"))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12)
 @given(AMOUNTS, DELTAS)
 def test_conversions_are_rounded_against_the_owner(epsilon, delta):
     """Claim: mu within an (epsilon, delta) implies it, no less than zCDP's; a little more does not."""
@@ -301,7 +288,7 @@ def test_conversions_are_rounded_against_the_owner(epsilon, delta):
     assert within.to_zcdp().rho > whole.zcdp_within().rho * Fraction(999, 1000)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15)
 @given(AMOUNTS, DELTAS)
 def test_epsilon_of_mu_is_rounded_up_and_never_above_that_of_rho(mu, delta):
     """Claim: by 60 digits, the curve at it is within delta; 1e-9 less is not, where the curve says it."""
@@ -322,9 +309,10 @@ def test_kinds_that_imply_no_mu_say_so():
     for budget in (Budget.pure(1), Budget.zcdp(1), Budget.gdp(1)):
         with pytest.raises(BudgetError, match="no mu stays within"):
             budget.gdp_within()
-    for whole in (Budget.approx(40, "1e-9"), Budget.approx(1, "1e-40"), Budget.approx(1, "1e-250")):
+    # Of the last one the roundings of a double are more than such a delta at every mu; the search ends all the same.
+    for parts in ((40, "1e-9"), (1, "1e-40"), (1, "1e-250"), ("1e-110", "1e-15")):
         with pytest.raises(BudgetError, match="no exact Gaussian curve"):
-            whole.gdp_within()
+            Budget.approx(*parts).gdp_within()
     assert Budget.gdp(9).to_approx("1e-9") == Budget.gdp(9).to_zcdp().to_approx("1e-9")  # no room for drawn noise
 
 
@@ -346,21 +334,7 @@ def test_sizes_beyond_all_experience_are_converted_or_refused(size):
         )
 
 
-def test_a_concentrated_ledger_stays_readable_after_a_charge_of_mu(tmp_path):
-    """Claim: its schema is that of a dpgm without mu, so the entry is the rho that is added."""
-    ledger = Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.zcdp(1), neighbours="add-remove")
-    ledger.charge(Budget.gdp("0.2"))
-    assert [entry.cost for entry in ledger.history()] == [Budget.zcdp("0.02")]
-
-
-def test_an_epsilon_too_small_for_doubles_beside_a_small_delta_is_refused():
-    """Claim: the search ends; the roundings of a double are more than such a delta at every mu."""
-    with pytest.raises(BudgetError, match="no exact Gaussian curve"):
-        Budget.approx("1e-110", "1e-15").gdp_within()
-
-
 def test_a_pure_budget_and_its_mu_are_inverse():
-    """Claim: to_pure of to_gdp is never more, and within 1e-15."""
     for epsilon in ("0.1", "1/3", "2"):
         back = Budget.pure(epsilon).to_gdp().to_pure()
         assert back <= Budget.pure(epsilon) <= back * (1 + Fraction(1, 10**15))
@@ -369,14 +343,7 @@ def test_a_pure_budget_and_its_mu_are_inverse():
 # --- Ledgers --------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def path(tmp_path):
-    """Where a ledger may be made."""
-    return tmp_path / "survey.ledger"
-
-
 def create(path, budget, **more):
-    """A Gaussian ledger under add-remove."""
     return Ledger.create(path, name="survey", budget=budget, neighbours="add-remove", account="gaussian", **more)
 
 
@@ -469,7 +436,7 @@ def test_describe_says_epsilon_spent_and_left(path):
 def test_the_total_of_a_concentrated_ledger_is_shown_rounded_up(path):
     """Claim: what a conversion makes of rho is never shown as less than it is, nor what is left as more."""
     ledger = Ledger.create(path, name="survey", budget=Budget.approx(2, "1e-6"), neighbours="add-remove")
-    for number in range(1, 30):
+    for number in range(1, 12):
         ledger.charge(Budget.zcdp(Fraction(1, 7000 + number)))
         said = ledger.describe()
         spent = Fraction(said.split("spent:     (epsilon, delta) = (")[1].split(",")[0])
@@ -503,7 +470,7 @@ def test_concentrated_ledgers_are_as_they_were(path):
     ledger = Ledger.create(path, name="survey", budget=Budget.zcdp(1), neighbours="add-remove")
     assert "account" not in ledger.terms.to_dict() and version(path) == VERSION
     ledger.charge(Budget.gdp(1))
-    assert ledger.spent() == Budget.zcdp("0.5")
+    assert ledger.spent() == Budget.zcdp("0.5") and [entry.cost for entry in ledger.history()] == [Budget.zcdp("0.5")]
     for budget, more, words in (
         (Budget.gdp(1), {"account": "concentrated"}, "account = 'gaussian'"),
         (Budget.approx(1, "1e-6"), {"other": Budget.approx("0.1", "1e-7")}, "account = 'gaussian'"),
@@ -522,7 +489,6 @@ def database(path):
 
 
 def version(path):
-    """Of the schema."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         return connection.execute("PRAGMA user_version").fetchone()[0]
 

@@ -24,21 +24,13 @@ from dpgm_core.privacy import ledger_file, ledger_terms
 from dpgm_core.privacy.budget import Budget, zcdp_epsilon
 from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.ledger_terms import NOT_RECORDED, LedgerTerms, check_conditions
-from dpgm_core.privacy.sensitivity import Neighbours
 from dpgm_core.privacy.terms import Terms
 from tests.privacy.ledger.schema1 import write_second
 
 TENTH = Budget.pure("0.1")
 
 
-@pytest.fixture
-def path(tmp_path):
-    """Where a ledger may be made."""
-    return tmp_path / "survey.ledger"
-
-
 def pure_ledger(path, total=1, **terms):
-    """A pure ledger under add-remove."""
     return Ledger.create(path, name="survey", budget=Budget.pure(total), neighbours="add-remove", **terms)
 
 
@@ -66,7 +58,6 @@ def test_ten_tenths_fill_one_and_the_eleventh_is_refused(path):
 
 
 def test_check_refuses_as_charge_does_and_charges_nothing(path):
-    """check is the question, charge the act."""
     ledger = pure_ledger(path)
     ledger.check(Budget.pure(1))
     assert ledger.history() == ()
@@ -107,7 +98,7 @@ charges = st.one_of(
 BUDGETS = [Budget.pure(2), Budget.zcdp(2), Budget.approx(6, "1e-6")]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(BUDGETS), st.lists(charges, max_size=8))
 @example(BUDGETS[0], [Budget.pure("2"), Budget.pure("1/1000")])
 @example(BUDGETS[1], [Budget.pure("1"), Budget.pure("1"), Budget.zcdp("1"), Budget.pure("1/1000")])
@@ -191,13 +182,13 @@ def test_a_release_under_other_terms_is_refused(path, changed, what):
 
 
 def test_terms_survive_the_file(path):
-    """Reopening gives the same terms, budget and name."""
     made = Ledger.create(
         path, name="Gesundheit «2026»", budget=Budget.approx("1/3", "1e-6"), neighbours="replace-one",
         unit="one patient", person="patient id", rows_per_person=7, conversion_delta="1/7000000",
     )  # fmt: skip
     again = Ledger.open(path)
-    assert again.terms == made.terms and again.budget == made.budget and again.name == made.name
+    assert again.terms == made.terms == LedgerTerms.from_dict(made.terms.to_dict())
+    assert again.budget == made.budget and again.name == made.name
     assert again.remaining() == again.budget
 
 
@@ -265,7 +256,6 @@ def test_history_tells_paid_releases_from_saved_ones(path):
 
 @pytest.mark.parametrize("entry", [0, 2, -1, True, 1.0, "1", None, 2**70])
 def test_only_an_existing_entry_can_be_marked(path, entry):
-    """A wrong number is refused and marks nothing."""
     ledger = pure_ledger(path)
     ledger.charge(TENTH)
     with pytest.raises(BudgetError):
@@ -320,7 +310,6 @@ def test_the_file_has_a_rollback_journal_and_no_call_leaves_it_open(path):
 
 
 def test_two_files_do_not_mix(tmp_path):
-    """Two ledgers in one process have budgets of their own."""
     one, two = pure_ledger(tmp_path / "one"), pure_ledger(tmp_path / "two", total=2)
     for ledger in (one, two):
         ledger.charge(Budget.pure(1))
@@ -331,7 +320,6 @@ def test_two_files_do_not_mix(tmp_path):
 
 
 def test_conditions_are_kept_shown_and_said_of_the_total(path):
-    """Each entry has its own; the total says how many are conditional, and that it is no unconditional guarantee."""
     ledger = pure_ledger(path)
     charged = [(), ("conditional on public N",), ("conditional on public N", "unsafe noise")]
     ledger.charge(TENTH)
@@ -344,13 +332,13 @@ def test_conditions_are_kept_shown_and_said_of_the_total(path):
     said = "2 of 3 charge(s) are conditional: conditional on public N (2), unsafe noise (1); the total is no "
     assert f"{said}unconditional guarantee.\n" in again.describe()
     assert again.to_dict()["conditions"] == {"conditional on public N": 2, "unsafe noise": 1}
+    check_conditions((NOT_RECORDED,))  # so nobody who counts conditions takes an old charge for an unconditional one
 
 
 # --- files ------------------------------------------------------------------------------------------------------
 
 
 def test_create_never_touches_what_is_there(path):
-    """A ledger, another file and a dangling link are all left as they are."""
     pure_ledger(path).charge(TENTH)
     before = path.read_bytes()
     with pytest.raises(BudgetError, match="the file exists"):
@@ -374,7 +362,6 @@ def test_create_refuses_what_an_older_ledger_left(path, end):
 
 
 def test_create_makes_the_folder_and_says_when_it_cannot(path):
-    """Missing folders are made; a file where a folder should be is one clear line."""
     pure_ledger(path.parent / "new" / "deep" / "x.ledger").charge(TENTH)
     path.write_text("a file")
     with pytest.raises(ModelFileError, match="cannot create ledger"):
@@ -390,7 +377,6 @@ def test_names_with_the_letters_of_an_address_work(tmp_path):
 
 
 def test_open_never_creates(path):
-    """A missing file, a folder and a dangling link are refused, and nothing appears."""
     link = path.with_name("link")
     link.symlink_to(path.with_name("nowhere"))
     for none in (path, path.parent, link):
@@ -399,19 +385,13 @@ def test_open_never_creates(path):
     assert [file.name for file in path.parent.iterdir()] == [link.name]
 
 
-def test_a_ledger_deleted_under_an_open_object_is_not_made_anew(path):
-    """The next charge fails rather than starting from zero."""
+def test_a_ledger_deleted_or_replaced_under_an_open_object_is_noticed(path):
+    """The next charge fails rather than starting from zero, or under the terms of another file of the name."""
     ledger = pure_ledger(path)
     path.unlink()
     with pytest.raises(BudgetError):
         ledger.charge(TENTH)
     assert list(path.parent.iterdir()) == []
-
-
-def test_a_ledger_replaced_under_an_open_object_is_noticed(path):
-    """Another file under the same name has other terms; the charge is refused."""
-    ledger = pure_ledger(path)
-    path.unlink()
     pure_ledger(path, total=100)
     with pytest.raises(ModelFileError, match="replaced"):
         ledger.charge(TENTH)
@@ -421,8 +401,7 @@ def test_a_ledger_replaced_under_an_open_object_is_noticed(path):
     b"", b"\0" * 5000, b"SQLite format 3\0", b"epsilon = 1\n", b"\xff" * 100, 1, 99, 100, 4096, 5000,
 ])  # fmt: skip
 def test_garbage_and_a_file_cut_short_are_no_ledger(path, content):
-    """Empty files, texts, broken headers and ledgers of which so many bytes are left are refused and stay as they
-    were: half a copy is damaged, not a ledger with less spent."""
+    """Empty files, texts, broken headers and ledgers cut anywhere are refused and stay as they are."""
     if isinstance(content, int):
         pure_ledger(path).charge(TENTH)
         content = path.read_bytes()[:content]
@@ -433,10 +412,7 @@ def test_garbage_and_a_file_cut_short_are_no_ledger(path, content):
 
 
 def test_every_flipped_byte_is_refused_or_harmless(path):
-    """Flipping any of 200 bytes spread over the file raises an error or shows what was there; never another total.
-
-    Only bytes that no reader looks at (free space, counters) or the owner's texts may differ in silence.
-    """
+    """Any of 200 bytes: an error, or what was there, but for the owner's texts and bytes that nobody reads."""
     ledger = pure_ledger(path)
     for _ in range(3):
         ledger.charge(TENTH)
@@ -523,10 +499,7 @@ def shared_folder():
 
 @pytest.mark.skipif(not hasattr(os, "setuid"), reason="needs POSIX users")
 def test_a_file_that_cannot_be_written_is_one_clear_line(shared_folder):
-    """Without the right to write, `check` and `charge` are a BudgetError and charge nothing; reading is allowed.
-
-    So it is for a ledger of the schema before.
-    """
+    """Then `check` and `charge` are a BudgetError, nothing is charged and reading works, under the older schema too."""
     path = shared_folder / "x.ledger"
     made = pure_ledger(path)
     copy, older = path.with_name("copy.ledger"), path.with_name("older.ledger")
@@ -608,22 +581,7 @@ def test_a_hostile_text_is_refused_in_one_line(path, document):
 
 
 def test_an_entry_as_plain_values():
-    """Amounts are exact texts, conditions a list."""
     facts = {"id": 1, "when": "2026", "note": "", "status": "charged"}
     entry = LedgerEntry(cost=Budget.pure("0.1"), conditions=("unsafe noise",), **facts)
     more = {"cost": {"epsilon": "1/10"}, "conditions": ["unsafe noise"], "identity": None}
     assert entry.to_dict() == facts | more
-
-
-def test_terms_survive_plain_values():
-    """What `to_dict` writes `from_dict` reads."""
-    terms = LedgerTerms(
-        name="s", budget=Budget.zcdp("1/3"), neighbours=Neighbours.of("replace-one"), unit="one patient", person="id",
-        rows_per_person=3, conversion_delta=None, identity="9f",
-    )  # fmt: skip
-    assert LedgerTerms.from_dict(terms.to_dict()) == terms
-
-
-def test_what_stands_for_unknown_conditions_is_a_condition():
-    """So nobody who counts conditions takes an old charge for an unconditional one."""
-    check_conditions((NOT_RECORDED,))

@@ -20,6 +20,7 @@ from dpgm_core.privacy.ledger_file import add
 from dpgm_core.privacy.ledger_terms import LedgerTerms
 from dpgm_core.privacy.sensitivity import Neighbours
 from tests.privacy.ledger.conftest import HEAD
+from tests.privacy.ledger.schema1 import write_old
 
 ROOT = Path(dpgm_core.__file__).parents[1]
 TENTH = Budget.pure("0.1")
@@ -107,31 +108,25 @@ def forked(path, job, stop):
 
 
 def kill_at(path, job, stop):
-    """Do a job that is killed at a step, and say whether it was done before."""
     said, code = forked(path, job, stop)
     assert code == -signal.SIGKILL, said
     return said
 
 
 def steps_of(path, job):
-    """How many kill points a job has."""
     said, code = forked(path, job, -1)
     assert code == 0 and said.startswith("did "), said
     return int(said.split(";")[1])
 
 
 def run(script, *arguments):
-    """A new process; its output and return code."""
     command = [sys.executable, "-c", f"{HEAD}{script}", *map(str, arguments)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.mark.landing
 def test_a_kill_while_charging_wastes_at_most_the_charge_and_frees_nothing(tmp_path):
-    """At each kill point the reopened ledger has the old charges plus at most the new one, and goes on working.
-
-    Before the commit is sent nothing is charged; once `charge` returned (or noise could be drawn) the charge is there.
-    """
+    """At each kill point the old charges and at most the new one are there; once `charge` has returned it is."""
     steps = steps_of(make(tmp_path / "count"), "charge")
     assert steps >= 20, steps
     kept = []
@@ -151,7 +146,6 @@ def test_a_kill_while_charging_wastes_at_most_the_charge_and_frees_nothing(tmp_p
 
 
 def make(path):
-    """A ledger of 1 with one charge of 0.1."""
     Ledger.create(path, name="s", budget=Budget.pure(1), neighbours="add-remove").charge(TENTH)
     return path
 
@@ -168,7 +162,6 @@ def test_a_kill_after_the_charge_leaves_it_charged_and_not_released(tmp_path):
 
 @pytest.mark.landing
 def test_a_kill_while_marking_changes_no_amount(tmp_path):
-    """The entry is charged or released, and the total is the same."""
     path = make(tmp_path / "s.ledger")
     seen = Counter()
     for stop in range(0, steps_of(make(tmp_path / "count"), "mark"), 2):
@@ -201,10 +194,10 @@ def test_a_kill_while_creating_leaves_a_whole_ledger_or_none(tmp_path):
 
 @pytest.mark.landing
 @pytest.mark.parametrize("killed", [False, True])
-def test_a_kill_while_an_old_ledger_is_brought_up_to_date_changes_no_charge(tmp_path, old_ledger, killed):
+def test_a_kill_while_an_old_ledger_is_brought_up_to_date_changes_no_charge(tmp_path, killed):
     """At each kill point, whether its last charges were in its file or only in its log: the same entries after it."""
-    for stop in range(0, steps_of(old_ledger(tmp_path / "count", killed=killed), "open"), 2):
-        path = old_ledger(tmp_path / f"{stop}.ledger", killed=killed)
+    for stop in range(0, steps_of(write_old(tmp_path / "count", killed=killed), "open"), 2):
+        path = write_old(tmp_path / f"{stop}.ledger", killed=killed)
         kill_at(path, "open", stop)
         ledger = Ledger.open(path)
         assert [(entry.id, entry.cost, entry.note) for entry in ledger.history()] == [
@@ -255,22 +248,18 @@ for _ in range(10):
 
 
 @pytest.mark.landing
-def test_processes_racing_to_create_make_one_ledger(tmp_path):
+def test_processes_racing_to_create_make_one_ledger(tmp_path, race):
     """One creator wins, the others are refused, and the terms are the winner's."""
     path = tmp_path / "s.ledger"
     script = """
 try:
-    Ledger.create(sys.argv[1], name=sys.argv[2], budget=Budget.pure(1), neighbours="add-remove")
-    print(sys.argv[2])
+    Ledger.create(sys.argv[1], name=str(os.getpid()), budget=Budget.pure(1), neighbours="add-remove")
+    print(os.getpid())
 except BudgetError:
     pass
 """
-    racers = [
-        subprocess.Popen([sys.executable, "-c", HEAD + script, path, name], cwd=ROOT, text=True, stdout=subprocess.PIPE)
-        for name in ("one", "two", "three")
-    ]
-    winners = "".join(racer.communicate(timeout=60)[0] for racer in racers).split()
-    assert len(winners) == 1 and Ledger.open(path).name == winners[0]
+    (winner,) = race(script, path)
+    assert Ledger.open(path).name == winner
     assert list(tmp_path.iterdir()) == [path]
 
 

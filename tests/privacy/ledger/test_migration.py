@@ -21,12 +21,6 @@ TENTH = Budget.pure("0.1")
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 
 
-@pytest.fixture
-def path(tmp_path):
-    """Where a ledger may lie."""
-    return tmp_path / "survey.ledger"
-
-
 def facts(path):
     """Mode, schema and tables of the file."""
     with closing(sqlite3.connect(path)) as database:
@@ -38,9 +32,9 @@ def facts(path):
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_an_old_ledger_is_brought_up_to_date_when_it_is_opened(path, old_ledger, killed):
+def test_an_old_ledger_is_brought_up_to_date_when_it_is_opened(path, killed):
     """Charges are as they were, also those that were in the log only; nothing is left beside the file."""
-    old_ledger(path, killed=killed)
+    write_old(path, killed=killed)
     assert (access.os.path.exists(f"{path}-wal")) is killed and facts_of_a_copy(path)[:2] == ("wal", 1)
     ledger = Ledger.open(path)
     assert [(one.id, one.when, one.cost, one.note, one.status) for one in ledger.history()] == [
@@ -61,9 +55,9 @@ def facts_of_a_copy(path):
     return facts(copy)
 
 
-def test_what_was_not_recorded_is_not_called_unconditional(path, old_ledger):
+def test_what_was_not_recorded_is_not_called_unconditional(path):
     """Old entries say so, one by one and of the total; new ones have their conditions."""
-    ledger = Ledger.open(old_ledger(path))
+    ledger = Ledger.open(write_old(path))
     ledger.charge(TENTH, conditions=("unsafe noise",))
     assert [one.conditions for one in ledger.history()] == [("not recorded before schema 2",)] * 3 + [("unsafe noise",)]
     assert ledger.to_dict()["conditions"] == {"not recorded before schema 2": 3, "unsafe noise": 1}
@@ -82,7 +76,7 @@ def test_an_up_to_date_ledger_is_not_written(path):
 
 
 def test_a_ledger_that_others_put_into_wal_mode_leaves_it(path):
-    """Another program may do that to any SQLite file; an open object refuses it, opening it again mends it."""
+    """Any program may do that, or put an old file under the name; an open object refuses it, opening it again mends."""
     ledger = Ledger.create(path, name="s", budget=Budget.pure(1), neighbours="add-remove")
     ledger.charge(TENTH)
     with closing(sqlite3.connect(path)) as database:
@@ -92,11 +86,15 @@ def test_a_ledger_that_others_put_into_wal_mode_leaves_it(path):
             call()
     assert Ledger.open(path).charge(TENTH) == 2
     assert facts(path) == ("delete", VERSION, SCHEMA)
+    path.unlink()
+    write_old(path)
+    with pytest.raises(ModelFileError, match="open it again"):
+        ledger.charge(TENTH)
 
 
-def test_an_older_process_that_holds_the_file_is_waited_for_and_then_named(path, old_ledger, monkeypatch):
+def test_an_older_process_that_holds_the_file_is_waited_for_and_then_named(path, monkeypatch):
     """A file in WAL mode cannot leave it while somebody has it open; nothing changes, and later it works."""
-    old_ledger(path)
+    write_old(path)
     monkeypatch.setattr(access, "BUSY_SECONDS", 0.1)
     with closing(sqlite3.connect(path, isolation_level=None)) as holder:
         holder.execute("SELECT * FROM terms").fetchall()
@@ -106,18 +104,9 @@ def test_an_older_process_that_holds_the_file_is_waited_for_and_then_named(path,
     assert len(Ledger.open(path).history()) == 3
 
 
-def test_an_object_of_an_older_form_is_told_to_open_again(path, old_ledger):
-    """The same if the file is replaced by an old one under an object that is open."""
-    ledger = Ledger.create(path, name="survey", budget=Budget.pure(1), neighbours="add-remove")
-    path.unlink()
-    old_ledger(path)
-    with pytest.raises(ModelFileError, match="open it again"):
-        ledger.charge(TENTH)
-
-
-def test_two_names_of_an_old_ledger_are_refused_before_it_is_touched(path, old_ledger):
+def test_two_names_of_an_old_ledger_are_refused_before_it_is_touched(path):
     """The log belongs to one of the names; under the other its charges would be lost for good."""
-    old_ledger(path, killed=True)
+    write_old(path, killed=True)
     other = path.with_name("other.ledger")
     os.link(path, other)
     before = path.read_bytes()
@@ -129,9 +118,9 @@ def test_two_names_of_an_old_ledger_are_refused_before_it_is_touched(path, old_l
     assert len(Ledger.open(path).history()) == 3
 
 
-def test_a_log_that_lost_its_ledger_is_not_left_behind(path, old_ledger):
+def test_a_log_that_lost_its_ledger_is_not_left_behind(path):
     """Renamed without its log, an old ledger lacks charges; it is refused while the log lies there."""
-    old_ledger(path, killed=True)
+    write_old(path, killed=True)
     renamed = path.rename(path.with_name("renamed.ledger"))
     with pytest.raises(ModelFileError, match=r"lies survey\.ledger-wal without its ledger"):
         Ledger.open(renamed)
@@ -150,9 +139,9 @@ def test_a_log_that_lost_its_ledger_is_not_left_behind(path, old_ledger):
         ('UPDATE charges SET cost = \'{"epsilon": "1/2"}\'', "damaged"),
     ],
 )
-def test_what_is_damaged_is_not_brought_up_to_date(path, old_ledger, statement, words):
+def test_what_is_damaged_is_not_brought_up_to_date(path, statement, words):
     """A foreign or damaged file is refused and stays of its schema, in its mode."""
-    old_ledger(path)
+    write_old(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute(statement)
     with pytest.raises(ModelFileError, match=words):
@@ -160,9 +149,9 @@ def test_what_is_damaged_is_not_brought_up_to_date(path, old_ledger, statement, 
     assert facts_of_a_copy(path)[:2] == ("wal", 1)
 
 
-def test_an_old_ledger_out_of_wal_mode_is_extended_too(path, old_ledger):
+def test_an_old_ledger_out_of_wal_mode_is_extended_too(path):
     """A kill between the two steps leaves this."""
-    old_ledger(path)
+    write_old(path)
     with closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA journal_mode = DELETE")
     assert len(Ledger.open(path).history()) == 3 and facts(path) == ("delete", VERSION, SCHEMA)
@@ -224,9 +213,9 @@ def test_a_ledger_of_schema_2_that_does_not_add_up_is_left_alone(path, statement
 
 
 @pytest.mark.landing
-def test_processes_racing_to_open_an_old_ledger_change_it_once(path, old_ledger, race):
+def test_processes_racing_to_open_an_old_ledger_change_it_once(path, race):
     """Four open and charge at the same time, the log of a killed one still there: all charges add up."""
-    old_ledger(path, killed=True)
+    write_old(path, killed=True)
     script = """
 ledger = Ledger.open(sys.argv[1])
 try:

@@ -23,7 +23,6 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL") or not hasattr(os
 
 @pytest.fixture
 def path(tmp_path):
-    """A ledger of 1 with three charges."""
     ledger = Ledger.create(tmp_path / "x.ledger", name="s", budget=Budget.pure(1), neighbours="add-remove")
     for number in range(3):
         ledger.charge(CENT, note=str(number))
@@ -31,12 +30,10 @@ def path(tmp_path):
 
 
 def journal(path):
-    """The journal of a ledger."""
     return Path(f"{path}-journal")
 
 
 def charge(connection):
-    """A charge that is not committed."""
     ledger_file.add(connection, "2026", CENT, "cut off", (), "9f")
 
 
@@ -67,7 +64,6 @@ def test_a_journal_of_before_takes_no_charge_of_schema_2_back(path):
 
 
 def notes(path):
-    """The notes of all charges."""
     return [entry.note for entry in Ledger.open(path).history()]
 
 
