@@ -336,3 +336,8 @@ def gauss() -> type[Gauss]:
 def lap() -> type[Lap]:
     """The class `Lap`."""
     return Lap
+
+
+def seeded(seed: int = 0) -> dict[str, object]:
+    """The settings of a simulated release or fit under add-remove."""
+    return {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(seed)}

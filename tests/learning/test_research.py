@@ -19,28 +19,20 @@ from dpgm_core.learning import research
 from dpgm_core.learning.research import Targeted, plan_research, split_budget, split_pure_budget
 from dpgm_core.learning.selector import Selection, SelectionPlan, SwitchingSelector
 from dpgm_core.models.analysis import estimate
-from dpgm_core.models.functionals import Moments, Regression
+from dpgm_core.models.functionals import Moments
 from dpgm_core.pipeline.run import Run
 from dpgm_testing import SelectorConformance
 from tests.learning.pairs import Unread
+from tests.models.enumerated import cells_of, coded_regression
 
 DOMAIN = Domain.from_sizes({"x": 3, "y": 2, "w": 4, "z": 2, "u": 30})
 WORKLOAD = Workload.all(DOMAIN, order=3)
 ADD = Terms(neighbours="add-remove")
 
 
-def cells_of(names, domain=DOMAIN):
-    """The codes of each cell, (cells, attributes)."""
-    return np.stack(np.unravel_index(np.arange(math.prod(domain.shape(names))), domain.shape(names)), 1)
-
-
-def regression(names=("x", "w", "z", "y"), family="linear", terms=()):
-    """The last attribute on the others' codes, and on products of some."""
-    codes = cells_of(names).astype(float)
-    products = [np.prod([codes[:, names.index(one)] for one in term], axis=0) for term in terms]
-    design = np.column_stack([np.ones(len(codes)), codes[:, :-1], *products])
-    coefficients = ("1", *names[:-1], *(":".join(term) for term in terms))
-    return Regression(attributes=names, names=coefficients, family=family, design=design, outcome=codes[:, -1])
+def regression(family="linear", terms=()):
+    """y on the codes of the others, and on products of some."""
+    return coded_regression(DOMAIN, ("x", "w", "z", "y"), family, terms)
 
 
 def records(count=400, seed=1):
@@ -158,14 +150,7 @@ def test_shares_of_a_pure_budget_are_a_local_optimum_below_those_of_many_tables(
 def test_a_pure_budget_gets_fewer_and_larger_tables():
     """Claim: and each coefficient a narrower interval than with the tables for Gaussian noise."""
     domain = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2, "y": 2})
-    workload, codes = Workload.all(domain, order=3), cells_of(domain.names, domain).astype(float)
-    analysis = Regression(
-        attributes=domain.names,
-        names=("1", *"abcd"),
-        family="logistic",
-        design=np.column_stack([np.ones(len(codes)), codes[:, :-1]]),
-        outcome=codes[:, -1],
-    )
+    workload, analysis = Workload.all(domain, order=3), coded_regression(domain, domain.names)
     many, few = plan_research([analysis], workload), plan_research([analysis], workload, pure=True)
     assert len(few.tables) < len(many.tables) and max(map(len, few.tables)) == 3
     budget = Budget.pure(1)
@@ -175,7 +160,7 @@ def test_a_pure_budget_gets_fewer_and_larger_tables():
 
 def test_other_functionals_get_their_tables():
     """Claim: a difference of means needs the table of both columns; nothing says which one is the outcome."""
-    codes = cells_of(("z", "w"))
+    codes = cells_of(DOMAIN, ("z", "w"))
     features = np.stack(
         [codes[:, 0] == 0, (codes[:, 0] == 0) * codes[:, 1], codes[:, 0] == 1, codes[:, 0] * codes[:, 1]]
     )
@@ -200,7 +185,7 @@ class Fixed:
 
     values: object
     seen: list
-    attributes = ("w", "x")
+    attributes: tuple = ("w", "x")
     names = ("one", "two")
 
     def evaluate(self, table):
@@ -216,7 +201,7 @@ def test_widths_are_those_of_dense_least_squares(terms, total):
     plan = plan_research([Fixed(values, seen)], WORKLOAD)
     budget, count = Budget.zcdp("1/50"), 500.0
     found = plan.widths(budget, terms, count)[0]
-    precision, codes = np.zeros((12, 12)), cells_of(("w", "x"))
+    precision, codes = np.zeros((12, 12)), cells_of(DOMAIN, ("w", "x"))
     for table, weight in zip(plan.tables, plan.weights, strict=True):
         columns = [("w", "x").index(name) for name in table]
         sums = (codes[:, None, columns] == codes[None, :, columns]).all(2)[
@@ -425,24 +410,11 @@ def test_analyses_without_tables_are_refused():
     with pytest.raises(OptionError, match="name at least one"):
         plan_research([], WORKLOAD)
     wide = Domain.from_sizes(dict.fromkeys("abcdef", 12))
-    huge = Fixed(np.zeros((2, 1)), [])
     with pytest.raises(TooLarge, match="2,985,984 combinations"):
-        plan_research([Named(huge, tuple("abcdef"))], Workload.all(wide))
+        plan_research([Fixed(np.zeros((2, 1)), [], tuple("abcdef"))], Workload.all(wide))
     private = Domain.from_dict({"x": {"min": 0, "max": 9, "bins": {"private": 3}}, "w": ["a", "b"]})
     with pytest.raises(StructureError, match="'x' are still to be found"):
         plan_research([Fixed(np.zeros((2, 6)), [])], Workload.all(private))
-
-
-@frozen
-class Named:
-    """A functional over other attributes."""
-
-    inner: object
-    attributes: tuple
-    names = ("one", "two")
-
-    def evaluate(self, table):
-        return self.inner.evaluate(table)
 
 
 def test_a_singular_design_is_refused_and_an_undefined_guess_is_left_out():
@@ -492,15 +464,7 @@ def test_intervals_on_adult_are_narrower_than_with_auto():
     }
     domain = Domain.from_sizes({name: int(codes.max()) + 1 for name, codes in columns.items()})
     codes = np.stack(list(columns.values()), 1)[np.random.default_rng(1).integers(0, len(table), 20_000)]
-    cells = cells_of(domain.names, domain).astype(float)
-    analysis = Regression(
-        attributes=domain.names,
-        names=("1", *domain.names[:-1]),
-        family="logistic",
-        design=np.column_stack([np.ones(len(cells)), cells[:, :-1]]),
-        outcome=cells[:, -1],
-    )
-    workload = Workload.all(domain)
+    analysis, workload = coded_regression(domain, domain.names), Workload.all(domain)
     plan = plan_research([analysis], workload)
     targeted = Targeted(tables=plan.tables, weights=plan.weights, share=1.0)
 

@@ -10,11 +10,12 @@ from attrs import evolve
 from scipy.special import ndtri
 from scipy.stats import binom, chi2_contingency, chisquare
 
-from dpgm_core import Budget, Domain, Model, SeededRandomness, Structure, Tables, fit, release
+from dpgm_core import Budget, Domain, Model, Structure, Tables, fit, release
 from dpgm_core.models.corrections import effects_of_each
 from dpgm_core.models.effects import combine_tables, tables_of
 from dpgm_core.models.findings import Finding, _effects_of_pairs, _find, _Score, measure_findings, say_errors
 from dpgm_core.releases.totals import counted
+from tests.fixtures import seeded
 
 #: Random draws here have fixed seeds; each statistical claim states its false-alarm probability.
 FALSE_ALARM = 1e-6
@@ -26,9 +27,7 @@ def model_of(codes, cliques, budget, seed=0, **facts):
     sizes = {name: int(size) for name, size in facts.pop("sizes").items()}
     structure = Structure(Domain.from_sizes(sizes), cliques)
     noise = "laplace" if budget.kind == "pure" else "gaussian"
-    made = release(
-        codes, structure, budget, mechanism=noise, neighbours="add-remove", randomness=SeededRandomness(seed), **facts
-    )
+    made = release(codes, structure, budget, noise, **seeded(seed), **facts)
     return Model(structure, Tables.zeros(structure), releases=[made])
 
 

@@ -12,11 +12,9 @@ from dpgm_core import Budget, Dag, Domain, Model, SeededRandomness, Structure, T
 from dpgm_core.errors import StructureError, TooLarge
 from dpgm_core.models.model_file import load_model
 from dpgm_core.models.networks import network_of
-from dpgm_core.releases.session import session_release
-from dpgm_core.releases.steps import SessionTerms
-from dpgm_core.structure.workload import Workload
+from tests.fixtures import seeded
 from tests.models.enumerated import joint as joint_of
-from tests.models.enumerated import summed, uniform_model
+from tests.models.enumerated import merge_columns, merged_session, random_model, summed, uniform_model
 
 NAMES = "abcde"
 SEEDS = range(12)
@@ -114,25 +112,6 @@ def test_a_network_is_the_product_of_its_tables(seed):
     for name, table in tables.items():
         np.testing.assert_allclose(ours[name], table, rtol=1e-14, atol=0)
     assert model.release is None and model.standing(dag.domain.names[0]) == "by definition"
-
-
-def test_records_of_a_network_have_its_frequencies():
-    """20,000 records against the product of the tables, chi-squared; false alarm 1e-6. Impossible ones never come."""
-    rng = np.random.default_rng(5)
-    dag = Dag(Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 3}), {"a": ["d"], "b": ["a", "c"], "c": ["d"]})
-    tables = some_cpds(rng, dag, zeros=0.25)
-    joint = product(dag, tables)
-    assert 5 < (joint == 0).sum() < 30
-    drawn = Model.from_cpds(dag, tables).sample(20_000, randomness=SeededRandomness(1))
-    counts = np.zeros(joint.shape)
-    np.add.at(counts, tuple(drawn[name].to_numpy(zero_copy_only=False).astype(int) for name in dag.domain.names), 1)
-    assert (counts[joint == 0] == 0).all()
-    # cells that expect less than ten records are counted together: the law of the sum needs no small ones
-    many = 20_000 * joint >= 10
-    seen = np.append(counts[many], counts[~many].sum())
-    expected = 20_000 * np.append(joint[many], joint[~many].sum())
-    seen, expected = seen[expected > 0], expected[expected > 0]
-    assert ((seen - expected) ** 2 / expected).sum() < stats.chi2.ppf(1 - 1e-6, len(expected) - 1)
 
 
 def test_wrong_tables_make_no_network():
@@ -238,8 +217,7 @@ CODES = np.random.default_rng(1).integers(0, 2, size=(300, 3))
 
 
 def released(cliques, budget=None, seed=3, mechanism="laplace", codes=CODES, domain=DOMAIN) -> dpgm.NoisyTables:
-    terms = {"neighbours": "add-remove", "randomness": SeededRandomness(seed)}
-    return dpgm.release(codes, Structure(domain, cliques), budget or Budget.pure(1), mechanism, **terms)
+    return dpgm.release(codes, Structure(domain, cliques), budget or Budget.pure(1), mechanism, **seeded(seed))
 
 
 def test_facts_and_files_survive_projection(tmp_path):
@@ -298,15 +276,11 @@ MERGES = {"b": (1, 0, 1)}
 def merged_model() -> Model:
     """Over a domain in which a session put the first and last label of b together."""
     coarse = DOMAIN.coarsened(MERGES)
-    codes = np.stack([CODES[:, 0], np.array(MERGES["b"])[CODES[:, 1]], CODES[:, 2]], axis=1)
     one = released([("a",), ("b",), ("c",)], seed=5)
-    two = released([("a", "b"), ("b", "c")], seed=6, codes=codes, domain=coarse)
+    two = released([("a", "b"), ("b", "c")], seed=6, codes=merge_columns(CODES, DOMAIN, MERGES), domain=coarse)
     one = evolve(one, tables=Tables(one.structure, np.array([150, 150, 120, 60, 30, 100, 200])))
-    terms = SessionTerms(workload=Workload.all(DOMAIN, 2), budget=Budget.pure(2), merges=MERGES)
-    release = session_release(terms, [one, two], one.terms, cost=Budget.pure(2), private=False, provenance={})
     structure = Structure(coarse, [("a", "b"), ("b", "c"), ("a", "c")])
-    values = np.random.default_rng(7).normal(size=structure.cells)
-    return Model(structure, Tables(structure, values), releases=[release])
+    return random_model(structure, 7, releases=[merged_session(DOMAIN, MERGES, [one, two], 2)])
 
 
 def test_merged_codes_are_projected_as_blocks_and_answered_as_codes(tmp_path):

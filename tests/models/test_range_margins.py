@@ -14,6 +14,7 @@ from dpgm_core.models.misfit import table_scores
 from dpgm_core.models.range_margins import covariance_of, likely_shares, margin_estimate, ranged
 from dpgm_core.privacy.ranges import plan_ranges
 from dpgm_core.releases.pooling import pool
+from tests.fixtures import seeded
 
 SIZE = 48
 DOMAIN = Domain.from_sizes({"age": SIZE, "sex": 2, "job": 3})
@@ -28,10 +29,7 @@ def records(seed=0, count=4000):
 
 
 def released(seed=1, rho="0.05", structure=STRUCTURE, split=RANGES):
-    return dpgm.release(
-        records(), structure, Budget.zcdp(rho), "gaussian", neighbours="add-remove",
-        randomness=SeededRandomness(seed), split=split,
-    )  # fmt: skip
+    return dpgm.release(records(), structure, Budget.zcdp(rho), "gaussian", split=split, **seeded(seed))
 
 
 def range_error(shares, truth):
@@ -192,10 +190,7 @@ def test_findings_of_even_columns_are_uniform_chances():
             ("even", rng.integers(0, SIZE, 4000)),
             ("sloping", (rng.random(4000) ** 1.3 * SIZE).astype(int)),
         ):
-            release = dpgm.release(
-                codes[:, None], alone, Budget.zcdp("0.02"), "gaussian", neighbours="add-remove",
-                randomness=SeededRandomness(seed), split=RANGES,
-            )  # fmt: skip
+            release = dpgm.release(codes[:, None], alone, Budget.zcdp("0.02"), "gaussian", split=RANGES, **seeded(seed))
             chances[name].append(_chance_of_ranges(effects_of([release], ("age",), (SIZE,))))
     assert 0.04 < np.mean(np.array(chances["even"]) < 0.1) < 0.18
     assert 0.4 < np.mean(np.array(chances["even"]) < 0.5) < 0.62
@@ -210,10 +205,7 @@ def test_goodness_of_fit_of_a_right_model_is_a_normal_deviate():
     rng = np.random.default_rng(6)
     for seed in range(60):
         codes = rng.choice(SIZE, 4000, p=truth)[:, None]
-        release = dpgm.release(
-            codes, alone, Budget.zcdp("0.02"), "gaussian", neighbours="add-remove", randomness=SeededRandomness(seed),
-            split=RANGES,
-        )  # fmt: skip
+        release = dpgm.release(codes, alone, Budget.zcdp("0.02"), "gaussian", split=RANGES, **seeded(seed))
         scores.append(table_scores(release, dpgm.Tables(alone, truth))["age",])
     assert abs(np.mean(scores)) < 0.4 and 0.75 < np.std(scores) < 1.25
 
@@ -224,10 +216,8 @@ def test_several_range_columns_keep_their_margins_together():
     second = np.minimum(first + np.random.default_rng(1).integers(0, 3, 4000), SIZE - 1)
     domain = Domain.from_sizes({"age": SIZE, "end": SIZE})
     structure = Structure(domain, [("age",), ("end",), ("age", "end")])
-    release = dpgm.release(
-        np.column_stack([first, second]), structure, Budget.zcdp("0.5"), "gaussian", neighbours="add-remove",
-        randomness=SeededRandomness(1), split={"ranges": ["age", "end"]},
-    )  # fmt: skip
+    rows, split = np.column_stack([first, second]), {"ranges": ["age", "end"]}
+    release = dpgm.release(rows, structure, Budget.zcdp("0.5"), "gaussian", split=split, **seeded(1))
     model = dpgm.learn(release, "eb-map", structure=structure).model
     for name in ("age", "end"):
         margin = np.asarray(model.marginal(name))
