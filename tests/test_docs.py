@@ -57,10 +57,10 @@ def run(command: list[str], cwd: Path, path: Path | None = None) -> str:
     return done.stdout
 
 
-@pytest.mark.landing
-def test_the_method_page_runs(tmp_path):
-    """And those of the page on CGM-EM."""
-    run_page(DOCS / "cgm-em.md", tmp_path)
+@pytest.mark.parametrize("page", [pytest.param("cgm-em", marks=pytest.mark.landing), "noise"])
+def test_a_page_runs(tmp_path, page):
+    """Its blocks, as they stand."""
+    run_page(DOCS / f"{page}.md", tmp_path)
 
 
 @pytest.mark.landing
@@ -323,11 +323,6 @@ def test_the_page_on_mixing_runs(tmp_path):
     other = dpgm_core.load_model(tmp_path / "naive.dpgm")
     assert other.cost == first.cost == dpgm_core.Budget.pure(1)
     assert dpgm_core.kl_divergence(first, other) > 1e-6
-
-
-def test_the_noise_page_runs(tmp_path):
-    """So do those of the page on noise."""
-    run_page(DOCS / "noise.md", tmp_path)
 
 
 @pytest.mark.landing

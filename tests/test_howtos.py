@@ -1,6 +1,5 @@
 """The front page, the README and the how-tos say what is true: their commands run, their numbers are those measured."""
 
-import importlib.util
 import math
 import re
 import shutil
@@ -17,15 +16,6 @@ from dpgm_core.plugin import KINDS
 from tests.pages import DOCS, ROOT, assert_prints, commands, ended, run_here, run_page
 
 EXAMPLE = "docs/examples/health"
-
-
-@pytest.fixture(scope="session")
-def drawn():
-    """docs/pictures/make.py."""
-    spec = importlib.util.spec_from_file_location("pictures_make", DOCS / "pictures/make.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture

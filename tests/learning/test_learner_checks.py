@@ -10,6 +10,7 @@ from dpgm_core import Budget, Dag, Domain, OptionError, Selection, Structure, St
 from dpgm_core.errors import IncompatiblePlugin
 from dpgm_core.pipeline import run as pipeline
 from dpgm_core.pipeline.run import Run
+from tests.fixtures import Unchecked
 from tests.learning.pairs import CODES, DOMAIN, RHO, TERMS, WORKLOAD, Undirected, new_ledger
 
 
@@ -78,11 +79,8 @@ class InParts(Network):
 
 
 @frozen(kw_only=True)
-class InSteps(Network):
+class InSteps(Unchecked):
     """It opens a session of its own."""
-
-    def check(self, structure, inference):
-        """Anything will do."""
 
     def learn(self, curator, inference, *, randomness, progress):
         with curator.session(workload=WORKLOAD):
@@ -103,13 +101,10 @@ def test_learners_of_sessions_and_parts_are_refused_before_the_charge():
 
 
 @frozen(kw_only=True)
-class InPartsOfPairs(Network):
+class InPartsOfPairs(Unchecked):
     """Attributes alone at once; of pairs a tenth first, then the rest."""
 
     order: int = 2
-
-    def check(self, structure, inference):
-        """Anything will do."""
 
     def learn(self, curator, inference, *, randomness, progress):
         if max(map(len, curator.structure.cliques)) >= self.order:

@@ -17,6 +17,7 @@ from dpgm_core.learning.contract import check_resources, memory_limit
 from dpgm_core.pipeline import planning as verbs
 from dpgm_core.pipeline import run as pipeline
 from dpgm_core.pipeline.run import Run
+from tests.fixtures import Unchecked
 from tests.learning.pairs import TERMS, Undirected, new_ledger
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2})
@@ -27,13 +28,10 @@ GIB = 2**30
 
 
 @frozen(kw_only=True)
-class Hungry:
+class Hungry(Unchecked):
     """It would take so much, and learns like another one."""
 
     answer: object = Resources(memory=4 * GIB, cpu_seconds=3, calls=10)
-
-    def check(self, structure, inference):
-        """Anything will do."""
 
     def estimate_resources(self, structure, inference):
         return self.answer

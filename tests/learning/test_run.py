@@ -24,6 +24,7 @@ from dpgm_core.errors import IncompatiblePlugin, LearningFailed, Overspent
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.learner_run import goodness_of_fit, run_learner, with_goodness_of_fit
 from dpgm_core.sources import as_source
+from tests.fixtures import Unchecked
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
 CODES = np.array([[0, 1], [1, 1], [0, 0]] * 20)
@@ -31,14 +32,11 @@ EXACT = dpgm.make("inference", "junction-tree")
 
 
 @frozen(kw_only=True)
-class Asks:
+class Asks(Unchecked):
     """Takes releases of the given budgets, then does as told."""
 
     budgets: tuple = ()
     then: object = None
-
-    def check(self, structure, inference):
-        pass
 
     def learn(self, curator, inference, *, randomness, progress):
         for budget in self.budgets:
@@ -170,11 +168,8 @@ FOUR = Domain.from_sizes(dict.fromkeys("abcd", 3))
 CHAIN = Structure.chain(FOUR)
 
 
-class Flat:
+class Flat(Unchecked):
     """Learns nothing: the uniform model, whatever the tables."""
-
-    def check(self, structure, inference):
-        pass
 
     def learn(self, curator, inference, *, randomness, progress):
         curator.release()

@@ -10,6 +10,7 @@ from dpgm_core import Budget, BudgetError, Domain, Ledger, LiveCurator, Model, S
 from dpgm_core.learning.learner_run import run_learner
 from dpgm_core.privacy.budget import zcdp_epsilon
 from dpgm_core.sources import as_source
+from tests.fixtures import Unchecked
 from tests.models.enumerated import uniform_model
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
@@ -82,10 +83,7 @@ def test_one_seeded_release_makes_the_model_a_simulation():
 def test_rounds_count_once_and_with_their_full_cost(adaptive, ledger):
     """Many rounds under one charge are one release that cost the whole charge, also when they end early."""
 
-    class Trains:
-        def check(self, structure, inference):
-            pass
-
+    class Trains(Unchecked):
         def learn(self, curator, inference, *, randomness, progress):
             curator.release(budget=curator.budget * Fraction(1, 4))
             with curator.rounds(5, sampling_rate=0.5) as rounds:
@@ -140,11 +138,8 @@ def converted(delta=DELTA):
     return Budget("approx", epsilon=1 + zcdp_epsilon(Fraction(1, 2), delta), delta=delta)
 
 
-class Both:
+class Both(Unchecked):
     """Takes the releases of `mixed`."""
-
-    def check(self, structure, inference):
-        pass
 
     def learn(self, curator, inference, *, randomness, progress):
         curator.release(budget=Budget.pure(1))

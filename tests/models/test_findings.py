@@ -19,7 +19,7 @@ from tests.fixtures import seeded
 
 #: Random draws here have fixed seeds; each statistical claim states its false-alarm probability.
 FALSE_ALARM = 1e-6
-TABLES = 30
+TABLES = 15
 
 
 def model_of(codes, cliques, budget, seed=0, **facts):
@@ -76,7 +76,7 @@ def test_the_variance_of_the_sums_is_that_of_drawn_tables():
 
 @pytest.mark.parametrize("budget", [Budget.pure("0.3"), Budget.approx("0.3", "1e-6"), Budget.pure(5)], ids=str)
 def test_chances_of_independent_pairs_are_not_too_small(budget):
-    """Of 300 pairs that are independent at most as many have a chance below c as c says, and few are found."""
+    """Of 150 pairs that are independent at most as many have a chance below c as c says, and few are found."""
     chances, found = [], 0
     cliques = list(itertools.combinations(["x0", "x1", "x2", "x3", "x4"], 2))
     for seed in range(TABLES):

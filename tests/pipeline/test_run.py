@@ -12,6 +12,7 @@ import dpgm_core as dpgm
 from dpgm_core import Budget, DataError, Domain, Structure, Tables, Terms
 from dpgm_core.errors import UnknownComponent
 from dpgm_core.pipeline.run import Run
+from tests.fixtures import Unchecked
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2})
 STRUCTURE = Structure(DOMAIN, [("a", "b")])
@@ -115,11 +116,8 @@ def test_wrong_entries_charge_nothing(tmp_path, change, error):
 
 
 @attrs.frozen(kw_only=True)
-class Independent:
+class Independent(Unchecked):
     """Every attribute on its own: it has no use for an engine."""
-
-    def check(self, structure, inference):
-        pass
 
     def learn(self, curator, inference, *, randomness, progress):
         release = curator.release()

@@ -60,12 +60,8 @@ def test_without_sampling_error_it_is_the_sign(lab):
 @pytest.mark.landing
 def test_the_step_is_damped_where_signs_would_chatter(lab):
     """N mu eps^2 / |C|^2 >> 1: rounds of the soft-sign step settle, where plain signs overshoot for ever."""
-    structure, total = lab.chain(5, 4), 1e6
-    engine = JunctionTree().compile(structure)
-    rng = np.random.default_rng(1)
-    truth = engine.infer(Tables(structure, rng.normal(size=structure.cells)), total=total).marginals.values
-    release = lab.released(structure, truth + rng.laplace(0, 4, structure.cells), lab.Laplace(4.0), total)
-    e_step, theta = SoftSign().compile(engine, release), Tables.zeros(structure)
+    engine, release = lab.noisy_chain(5, 4, 1e6, 4.0, seed=1)
+    e_step, theta = SoftSign().compile(engine, release), Tables.zeros(release.structure)
     distances = []
     for _ in range(60):
         found = e_step.infer(theta)
@@ -98,12 +94,8 @@ def test_multipliers_explain_the_marginals(lab):
 
 def test_a_large_weight_is_gone_through_in_stable_steps(lab):
     """K merged rounds end where K rounds do, up to 5 % of the way on average, and running out of steps is said."""
-    structure, total = lab.chain(5, 4), 1e5
-    engine = JunctionTree().compile(structure)
-    rng = np.random.default_rng(4)
-    truth = engine.infer(Tables(structure, rng.normal(size=structure.cells)), total=total).marginals.values
-    release = lab.released(structure, truth + rng.laplace(0, 40, structure.cells), lab.Laplace(40.0), total)
-    e_step, theta = SoftSign().compile(engine, release), Tables.zeros(structure)
+    engine, release = lab.noisy_chain(5, 4, 1e5, 40.0, seed=4)
+    e_step, theta = SoftSign().compile(engine, release), Tables.zeros(release.structure)
     merged = e_step.infer(theta, evidence_weight=8.0)
     for _ in range(8):
         found = e_step.infer(theta)

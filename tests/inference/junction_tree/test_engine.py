@@ -14,8 +14,6 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import InferenceError, StructureError
 from dpgm_core.inference.junction_tree import engine as engines
 from dpgm_core.inference.junction_tree.engine import JunctionTree, Potentials, plan_inference
-from dpgm_core.inference.junction_tree.logspace import refuse_infinite
-from dpgm_core.inference.kernels import loading
 from dpgm_core.inference.kernels.format import FLOOR, REACH
 from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.structure.structure import Structure
@@ -139,20 +137,6 @@ def test_engines_travel(lab, executor):
     travelled = pickle.loads(pickle.dumps(engine)).infer(theta)
     np.testing.assert_array_equal(travelled.marginals.values, expected.marginals.values)
     assert travelled.log_partition == expected.log_partition
-
-
-def test_engines_travel_to_machines_without_numba_and_back(lab, monkeypatch):
-    """What was asked for travels, not what it meant: "auto" is chosen again."""
-    engine = JunctionTree().compile(lab.awkward["complete"])
-    theta = Tables(engine.structure, np.random.default_rng(0).normal(size=engine.structure.cells))
-    expected, sent = engine.infer(theta).log_partition, pickle.dumps(engine)
-    with monkeypatch.context() as there:
-        there.setattr(loading, "_LACKS", ["is not installed"])
-        travelled = pickle.loads(sent)
-        assert travelled.executor == "numpy"
-        assert travelled.infer(theta).log_partition == pytest.approx(expected, rel=1e-12)
-        sent = pickle.dumps(travelled)
-    assert pickle.loads(sent).executor == engine.executor
 
 
 # --- Zeros and ranges beyond doubles: every path of the exact engine gives what all records together say
@@ -279,24 +263,6 @@ def test_zeros_are_said_and_have_no_part_in_the_bounds(lab):
     made, out = potentials_of(deep), np.empty(3)
     made.ready(*made.checked(Tables(deep, np.array([-np.inf, 0.0, -1e4])))).fill(out)
     assert out[0] == 0.0 and out[2] == pytest.approx(FLOOR)
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [([-np.inf, -np.inf], "every record has probability 0"), ([np.nan, 0], "NaN or"), ([np.inf, 0], "NaN or")],
-)
-def test_what_is_no_potential_is_refused(lab, values, words):
-    """As is another structure's, and a log-partition that is not finite."""
-    structure = lab.awkward["single"]
-    with pytest.raises(InferenceError, match=words):
-        potentials_of(structure).checked(Tables(structure, np.array(values)))
-    other = Structure(lab.domain, [("a",)])
-    with pytest.raises(StructureError, match="do not fit"):
-        potentials_of(structure).checked(Tables.zeros(other))
-    with pytest.raises(InferenceError, match="probability 0"):
-        refuse_infinite(-np.inf)
-    with pytest.raises(InferenceError, match="too large"):
-        refuse_infinite(np.nan)
 
 
 # --- What an engine says of itself is what its plan does
