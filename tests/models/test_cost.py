@@ -112,14 +112,6 @@ def test_views_of_releases_stand_for_what_is_behind_them(tmp_path, adaptive):
     assert load_model(tmp_path / "m.dpgm").cost == ONE
 
 
-def test_releases_about_other_people_make_no_model():
-    """Their costs must not be summed under the sentence of the first."""
-    releases = [dpgm.release(CODES, STRUCTURE, ONE, neighbours=relation) for relation in ("add-remove", "replace-one")]
-    for several in (releases, releases[::-1]):
-        with pytest.raises(BudgetError, match="neighbours do not add up to one guarantee"):
-            uniform_model(STRUCTURE, releases=several)
-
-
 # --- mixed kinds of budget --------------------------------------------------------------------------------------------
 
 DELTA = Fraction(1, 10**6)

@@ -12,7 +12,7 @@ import dpgm_core as dpgm
 from dpgm_core import Budget, DataError, Domain, Structure, Tables, Terms
 from dpgm_core.errors import UnknownComponent
 from dpgm_core.pipeline.run import Run
-from tests.fixtures import Unchecked
+from tests.fixtures import Unchecked, seeded
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2})
 STRUCTURE = Structure(DOMAIN, [("a", "b")])
@@ -180,13 +180,7 @@ def test_several_releases_with_nested_cliques_are_one_fit():
 def test_every_learner_of_one_release_takes_several(learner):
     """Same cliques, equal Gaussian noise: the fit to two is that to one release of their mean and half the variance."""
     codes = np.random.default_rng(2).integers(0, [3, 2], size=(500, 2))
-    parts = [
-        dpgm.release(
-            codes, STRUCTURE, Budget.zcdp("1/50"), "gaussian", neighbours="add-remove",
-            randomness=dpgm.SeededRandomness(seed),
-        )
-        for seed in (1, 2)
-    ]  # fmt: skip
+    parts = [dpgm.release(codes, STRUCTURE, Budget.zcdp("1/50"), "gaussian", **seeded(seed)) for seed in (1, 2)]
     seed = dpgm.SeededRandomness(4)
     both = dpgm.learn(parts, learner, randomness=seed)
     assert both.releases == both.model.releases == tuple(parts) and both.model.cost == Budget.zcdp("1/25")

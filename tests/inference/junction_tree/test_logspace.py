@@ -104,21 +104,6 @@ def logarithms_of(structure):
     return Logarithms(contraction, structure), float(np.log(free).sum() if free else 0.0)
 
 
-@pytest.mark.sampled(5)
-@pytest.mark.parametrize("scale", [1, 2000])
-def test_marginals_and_log_z_are_those_of_all_records(awkward, lab, scale):
-    """Attributes in no clique stand aside; `forward` has the same total in sums, and the best record's in maxima."""
-    made, free = logarithms_of(awkward)
-    theta = Tables(awkward, scale * np.random.default_rng(1).normal(size=awkward.cells))
-    marginals, log_partition = lab.brute_force(awkward, theta)
-    found, total = made.infer(theta.values)
-    np.testing.assert_allclose(found, marginals, atol=1e-9)
-    assert total + free == pytest.approx(log_partition, rel=1e-12, abs=1e-9)
-    assert made.forward(theta.values, logspace.log_contract)[1] == pytest.approx(total, rel=1e-12, abs=1e-9)
-    best = made.forward(theta.values, logspace.max_contract)[1]
-    assert best == pytest.approx(lab.log_joint(awkward, theta).max(), rel=1e-12, abs=1e-9)
-
-
 def test_impossible_records_are_refused_or_answered_by_minus_infinity(lab):
     """`infer` leaves it to whoever asked to say so."""
     structure = lab.awkward["star"]
