@@ -292,7 +292,7 @@ def fitted(one, roots, count, seed, budget, cliques=CLIQUES):
 def test_a_model_file_and_a_release_remember_both_tables(tmp_path):
     """The statement is in the terms; learning from the saved release gives the same answers; one table is refused."""
     one = related(3, order="line")
-    run, _ = fitted(one, THREE, 2000, 1, Budget.approx(5, 1e-6))
+    run, _ = fitted(one, THREE, 500, 1, Budget.approx(5, 1e-6), [*CLIQUES[:3], CLIQUES[5]])
     model = RelatedModel(run.model)
     model.save(tmp_path / "household.dpgm")
     again = RelatedModel.load(tmp_path / "household.dpgm")
@@ -361,6 +361,12 @@ def test_intervals_have_the_errors_of_a_ratio():
     assert np.all(np.abs(np.maximum(found.high - table / present, table / present - found.low) - width) < 0.35 * width)
 
 
+@pytest.fixture(scope="module")
+def learned_model():
+    """Of 3,000 roots."""
+    return RelatedModel(fitted(related(3, order="line"), THREE, 3000, 3, Budget.approx(3, 1e-6))[0].model)
+
+
 @pytest.mark.parametrize(
     "question",
     [
@@ -370,11 +376,10 @@ def test_intervals_have_the_errors_of_a_ratio():
         {"siblings": ("age", "age")},
     ],
 )
-def test_features_give_the_answer(question):
+def test_features_give_the_answer(learned_model, question):
     """The functional of an interval has the value of the answer itself at the model."""
-    model = RelatedModel(fitted(related(3, order="line"), THREE, 3000, 3, Budget.approx(3, 1e-6))[0].model)
-    found = model.intervals(**question)
-    assert np.allclose(found.estimate, model.marginal(**question), atol=1e-9)
+    found = learned_model.intervals(**question)
+    assert np.allclose(found.estimate, learned_model.marginal(**question), atol=1e-9)
     assert np.all(found.low <= found.estimate) and np.all(found.estimate <= found.high)
     assert np.all(found.standard_error > 0)
 
