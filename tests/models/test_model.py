@@ -133,6 +133,7 @@ def test_rounded_samples_repeat_and_are_refused_by_name():
         (lambda model: model.marginal([]), "at least one"),
         (lambda model: model.marginal(["a", "a"]), "twice"),
         (lambda model: model.marginal("aa"), "no attribute 'aa'"),
+        (lambda model: model.marginal(5), "names of attributes, got int"),
         (lambda model: model.marginal("a", given={"a": 0}), "both asked for and given"),
         (lambda model: model.marginal("a", given={"e": 0}), "'e', which the model lacks"),
         (lambda model: model.marginal("a", given={"b": 3}), "codes 0 to 2"),
