@@ -13,7 +13,7 @@ import dpgm_core as dpgm
 from dpgm.cli import main
 from dpgm_core.errors import UnknownComponent
 from dpgm_core.sources import as_source
-from tests.fixtures import Unread, seeded
+from tests.fixtures import Unread
 
 BUDGETS = {"pure": dpgm.Budget.pure(2), "zcdp": dpgm.Budget.zcdp("0.5"), "approx": dpgm.Budget.approx(2, "1e-4")}
 MECHANISMS = ("laplace", "gaussian")
@@ -93,29 +93,6 @@ def test_both_relations_without_subsampling(learner, neighbours):
 
 
 HEALTH = Path(__file__).resolve().parents[2] / "docs" / "examples" / "health"
-
-
-def records():
-    """Codes of 3,000 correlated records."""
-    rng = np.random.default_rng(5)
-    first = rng.integers(0, 2, 300)
-    codes = [np.where(rng.random(300) < 0.8, first, rng.integers(0, 2, 300)) for _ in range(3)]
-    return np.repeat(np.stack(codes, axis=1), 10, axis=0)
-
-
-@pytest.mark.sampled(5)
-@pytest.mark.parametrize("learner", ["eb-map", "naive-mle", {"name": "cgm-em", "e_step": "nlbp"}, "cgm-em"])
-@pytest.mark.parametrize("inference", ["junction-tree", "loopy-bp"])
-@pytest.mark.parametrize(
-    ("mechanism", "kind"), [(mechanism, kind) for mechanism, kinds in ONE.items() for kind in sorted(kinds)]
-)
-def test_every_learner_learns_from_every_noise(mechanism, kind, learner, inference):
-    """All learners, E-steps and engines serve both noises; with little noise the marginals come out right."""
-    codes = records()
-    budget = BUDGETS[kind] * 100 if kind != "approx" else dpgm.Budget.approx(50, "1e-4")
-    fit = dpgm.fit(codes, CHAIN, budget, mechanism, learner, inference, **seeded(3))
-    true = np.bincount(codes[:, 0], minlength=2) / len(codes)
-    assert fit.model.marginal("a") == pytest.approx(true, abs=0.02)
 
 
 def test_the_health_example_has_a_variant_at_epsilon_delta(tmp_path, capsys):

@@ -90,18 +90,6 @@ def test_nonsense_is_refused_where_nothing_is_possible_too(bad):
         JunctionTree().compile(structure).infer(Tables.zeros(Structure(PLAIN, [("a",)])))
 
 
-def test_second_derivatives_are_those_of_the_cliques_asked_for():
-    """Also of several directions at once, and where a column is read off another."""
-    structure = Structure(MAPPED, [("b",), ("a", "c")])
-    theta = Tables(structure, np.random.default_rng(1).normal(size=structure.cells))
-    engine = JunctionTree().compile(structure)
-    directions = np.eye(structure.cells)
-    found, step = engine.curvature(theta)(directions), 1e-5
-    for number, direction in enumerate(directions):
-        sides = [engine.infer(theta.like(theta.values + s * step * direction)).marginals.values for s in (1, -1)]
-        np.testing.assert_allclose(found[:, number], (sides[0] - sides[1]) / (2 * step), atol=1e-7)
-
-
 def test_what_no_record_satisfies_is_refused_by_name():
     """Three constraints of which any two leave records: only together do they contradict."""
     two = Domain.from_sizes(dict.fromkeys("abc", 2))

@@ -127,7 +127,6 @@ REFUSED = {
         {"structure": Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 3}), [("a", "b")])}, dpgm.StructureError,
         "over different domains",
     ),
-    "another relation": ({"neighbours": "replace-one"}, BudgetError, "add-remove and replace-one neighbours"),
     "the same seed": ({"seed": 1}, BudgetError, "one release is given twice"),
 }  # fmt: skip
 

@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import InferenceError, StructureError
 from dpgm_core.inference.junction_tree import curvature as log_curvature
-from dpgm_core.inference.junction_tree import curvature as second_order
 from dpgm_core.inference.junction_tree import logspace, probability
 from dpgm_core.inference.junction_tree.curvature import TangentExecutor, TangentLowering, numpy_tangents
 from dpgm_core.inference.junction_tree.engine import JunctionTree
@@ -32,21 +30,6 @@ def covariance(structure, theta):
     weight /= weight.sum()
     centred = told - weight @ told
     return (centred * weight[:, None]).T @ centred
-
-
-def test_columns_are_independent_of_their_company(lab):
-    """One direction alone, in a batch, and split over several walks, the last one half empty: the same answer."""
-    structure = lab.awkward["large cliques, odd axes"]
-    rng = np.random.default_rng(2)
-    engine = JunctionTree().compile(structure)
-    theta = Tables(structure, rng.normal(size=structure.cells))
-    directions = rng.normal(size=(structure.cells, 7))
-    together = engine.curvature(theta)(directions)
-    np.testing.assert_allclose(engine.curvature(theta)(directions[:, 4]), together[:, 4], rtol=1e-10, atol=1e-14)
-    for at_once in (1, 2, 5, 6):
-        with mock.patch.object(second_order, "_MAX_COLUMNS", at_once):
-            apart = JunctionTree().compile(structure)
-        np.testing.assert_allclose(apart.curvature(theta)(directions), together, rtol=1e-10, atol=1e-14)
 
 
 @given(
@@ -146,21 +129,6 @@ def test_survives_pickling_and_threads(lab):
     with ThreadPoolExecutor(4) as pool:
         for one, other in zip(pool.map(product, directions), alone, strict=True):
             np.testing.assert_array_equal(one, other)
-
-
-def test_refuses_what_it_cannot_answer(lab):
-    """Directions of another length or not finite, impossible potentials, another structure."""
-    structure = lab.awkward["nested"]
-    engine = JunctionTree().compile(structure)
-    flat = engine.curvature(Tables.zeros(structure))
-    with pytest.raises(InferenceError, match="shape"):
-        flat(np.zeros(3))
-    with pytest.raises(InferenceError, match="finite"):
-        flat(np.full(structure.cells, np.nan))
-    with pytest.raises(InferenceError, match="probability 0"):
-        engine.curvature(Tables(structure, np.full(structure.cells, -np.inf)))
-    with pytest.raises(StructureError):
-        engine.curvature(Tables.zeros(lab.awkward["star"]))
 
 
 # --- Second derivatives in logarithms: right on their own, with and without weights kept between walks
