@@ -162,8 +162,7 @@ def test_the_layers_can_break(tmp_path):
 
 
 def test_imports_stand_at_the_top():
-    """An import of core inside a function, or for types alone, would hide a circle; only heavy third parties may, and
-    the faces, which lend names of their own modules."""
+    """Imports of our own inside functions or for types hide circles; only the faces may have them."""
     checked = {
         module: path
         for module, path in MODULES.items()
@@ -432,10 +431,7 @@ HELD_ELSEWHERE = {
 
 
 def test_tests_mirror_the_tree():
-    """The tests of a package import each of its modules, have its name, or name what it offers.
-
-    Protocols are held by the conformance kit, and the checks of the kit by mutants.
-    """
+    """The tests of a package import each of its modules, have its name, or name what it offers."""
     lacking = []
     for name, path in MODULES.items():
         if path.name in ("__init__.py", "contract.py") or name.startswith("dpgm_testing"):

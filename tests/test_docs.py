@@ -89,10 +89,7 @@ def test_the_page_on_speed_runs(tmp_path, capsys):
 
 @pytest.mark.landing
 def test_the_page_on_choosing_runs(tmp_path):
-    """And those of the page on selectors: no clique is named; a fit and a selection are charged to one ledger.
-
-    The model is as private as its release, knows all attributes, and some of them together.
-    """
+    """A fit and a selection are charged to one ledger; the model is as private as its release."""
     run_page(DOCS / "choosing.md", tmp_path)
     out = tmp_path / "docs/examples/health/out"
     ledger = dpgm_core.Ledger.open(out / "health-select.ledger")
@@ -401,8 +398,7 @@ def test_the_spec_page_names_every_key(tmp_path):
 
 
 def test_every_public_name_is_in_the_reference():
-    """Each name of the faces and of the application's packages stands on exactly one reference page, and no other
-    name does. `dpgm_core.plugin` shares its names with `dpgm_core`, and `dpgm` has four of its own."""
+    """Each name of the faces and of the application stands on exactly one reference page, and no other does."""
     pages = sorted((DOCS / "reference").glob("*.md"))
     named = [name for page in pages for name in re.findall(r"^::: ([\w.]+)$", page.read_text(), re.MULTILINE)]
     public = {
@@ -421,8 +417,7 @@ INTERNAL = ("architecture.md", "changelog.md", "contributing.md", "decisions")
 
 
 def test_pages_tell_nobody_to_use_what_is_not_public():
-    """Blocks import from faces alone, and a function that a page names stands in one of them or in a public class.
-    Errors of plugins are left to the page that says where they stand."""
+    """Blocks import from faces alone, and functions that a page names stand in one of them or in a public class."""
     public = {(face, name) for face in FACES for name in importlib.import_module(face).__all__}
     offered = {name for _, name in public} | {
         member for face, name in public for member in dir(getattr(importlib.import_module(face), name))
@@ -488,8 +483,7 @@ def test_the_example_derives_from_the_public_data_set():
 
 
 def test_paths_in_back_ticks_exist():
-    """A Python file that a page names exists at the root, in core, in the application or among the plugins, except for
-    the files of a plugin that the reader makes. Decisions and the changelog name what was."""
+    """A Python file that a page names exists, except for files of a plugin that the reader makes."""
     roots = [ROOT, ROOT / "dpgm_core", ROOT / "app" / "dpgm", ROOT / "plugins"]
     made = ("dpgm-coin/", "dpgm_NAME/")
     missing = [

@@ -40,10 +40,7 @@ def rows(text: str, columns: int) -> list[list[str]]:
 
 @pytest.mark.landing
 def test_the_readme_runs_with_its_doors(health, capfd):
-    """The example, once more as it stands, then the five doors; what it prints is on the page; one charge for each fit.
-
-    The conformance kit runs in a process of its own, as pytest does.
-    """
+    """The example and the five doors run, print what the page says, and are charged once for each fit."""
     run_here(ROOT / "README.md")
     assert_prints(ROOT / "README.md", capfd.readouterr().out)
     assert (health / EXAMPLE / "out/report.html").is_file() and (DOCS / "pictures/report.png").stat().st_size < 200_000

@@ -164,8 +164,7 @@ def test_the_excess_risk_falls_with_the_budget():
 
 
 def test_claims_are_judged_by_slopes():
-    """Crossings that grow as sqrt(p) reproduce a cell of sqrt(p) and not a cell of log p; what was not run is not
-    attempted."""
+    """Crossings that grow as sqrt(p) reproduce a claim of sqrt(p) and not one of log p; no runs, no verdict."""
 
     def search(cell: str, method: str, place: int) -> dict:
         outcomes = {str(place - 1): [0, 10], str(place): [10, 10]}

@@ -98,8 +98,7 @@ def test_a_source_that_is_not_installed_is_told_with_its_plugin(name):
 
 
 def test_damaged_and_disabled_distributions_are_named(tmp_path):
-    """The standard library gives up on all distributions at once where one file of entry points is damaged; we find
-    whose it is. The module of a disabled distribution leaves no trace."""
+    """A damaged file of entry points is named; the module of a disabled distribution is not imported."""
     install(tmp_path, "damaged", "", entry="[dpgm]\nthis line is no entry point\n")
     found = in_new_process(tmp_path, REPORT)
     assert "laplace" in found["names"]
@@ -384,8 +383,7 @@ class NearFrame(Frame):
 
 
 def test_records_of_a_class_find_the_source_that_takes_them():
-    """By the nearest of the class and its parents; what nobody takes finds none. Of two sources nobody guesses: both
-    are named, and how to say which."""
+    """The nearest class decides; of two sources for one class both are named, with how to choose."""
     registry = offering("source", Both, far=(f"{__name__}:Frame", "no.such:Frame"), near=(f"{__name__}:NearFrame",))
     for frame in (Frame(), NearFrame()):
         assert registry.source_of(frame) == Both(data=frame)

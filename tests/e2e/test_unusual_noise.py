@@ -104,8 +104,7 @@ def test_cgm_em_refuses_them_with_a_sentence_and_nothing_is_lost(tmp_path, mecha
 
 
 def test_core_computes_the_cost_of_truncated_noise_itself(tmp_path, monkeypatch):
-    """A mechanism that cuts its noise off too early, and does not check itself, is found out before anything is paid
-    for; and on reading, where a release of it exists all the same."""
+    """It is refused before the charge, and where a release of it exists, when that is read."""
     claim = r"its noise claims to cost .* = \(1, 1e-06\), but truncated-discrete-laplace noise .* costs .* \(1, 0.0007"
     with pytest.raises(dpgm.BudgetError, match=claim):
         fitted(tmp_path, "lax", "naive-mle")

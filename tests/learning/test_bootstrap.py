@@ -181,8 +181,7 @@ def test_the_seed_of_the_release_does_not_give_its_noise_again():
 
 
 def test_a_file_keeps_the_replicates_to_the_bit(chain, tmp_path, members_of, written):
-    """Saved, read and saved again: the same intervals and the same bytes; `using` keeps them too. -inf is a legal
-    potential of a replicate. Before there were replicates, model.json did not speak of them."""
+    """A file gives the same intervals and bytes again, -inf included; files from before replicates are read."""
     chain.save(tmp_path / "m.dpgm")
     read = dpgm.load_model(tmp_path / "m.dpgm")
     for model in (read, read.using("junction-tree"), chain.using("junction-tree")):
@@ -239,9 +238,7 @@ def test_senseless_numbers_of_replicates_are_refused(chain, count):
 
 
 def test_what_cannot_be_simulated_is_refused(chain):
-    """Of a model without a release nobody knows the noise; loopy-bp answers, but draws no records; how much a simulated
-    person would add to a table of normalised contributions is in no release; psgd takes many releases of subsamples,
-    and the model holds one of them."""
+    """No release, an engine that draws no records, normalised contributions, and rounds of subsamples."""
     with pytest.raises(OptionError, match="carries no release"):
         bootstrap(Model(chain.structure, chain.potentials, provenance=chain.provenance))
     with pytest.raises(InferenceError, match="cannot draw records"):
@@ -319,9 +316,7 @@ class Stumbles(Logs):
 
 
 def test_learners_that_cannot_be_refitted_say_why():
-    """A file cannot name an unregistered learner; given as an object, its tuning is fixed all the same. A simulated
-    release is one release: whoever wants another gets the reason. Leaving a failed refit out in silence would make the
-    error bars too short."""
+    """An unregistered learner, one that asks for two releases, and one whose refit fails, which is named."""
     model = dpgm.learn(released(ONE, 500, 1, 1), Logs()).model
     with pytest.raises(OptionError, match=r"Logs, which is not registered; give it as bootstrap\(model, learner="):
         bootstrap(model, 2)
@@ -359,8 +354,7 @@ def test_a_refitter_is_used_with_the_tuning_fixed():
 
 
 def test_refits_that_go_together_are_asked_for_together():
-    """`many` gets the releases that one call after another would get; what it forgets is an error, and a failure names
-    the refits it was in."""
+    """`many` gets the releases that single calls would get; too few answers and failures are errors."""
     seen = []
 
     class Together:
@@ -398,10 +392,7 @@ def test_refits_that_go_together_are_asked_for_together():
 
 
 def test_replicates_made_elsewhere_serve_too(chain, tmp_path):
-    """`with_replicates` takes log-potentials, (B, cells), and shares the engine; another shape is refused.
-
-    Any precision goes into a file, and comes out with what such a file keeps.
-    """
+    """`with_replicates` takes log-potentials, (B, cells), of any precision; another shape is refused."""
     potentials = np.stack([chain.potentials.values, chain.potentials.values + 1.0])
     made = chain.with_replicates(potentials)
     assert made.engine is chain.engine and len(made.replicates) == 2

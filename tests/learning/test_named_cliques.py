@@ -89,8 +89,7 @@ def test_what_fails_once_bins_are_paid_for_is_work_that_failed(monkeypatch, tmp_
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_named_cliques_are_fitted_over_the_bins_found(neighbours):
-    """Claim: the model is over the bins that were found, its structure is the one named, its cost the whole budget, and
-    its guarantee says that the structure is public and the bins are not."""
+    """The structure is the one that was named, over the bins that were found; the cost is the whole budget."""
     rng = np.random.default_rng(0)
     ages = rng.integers(0, 100, 3000)
     data = {"age": ages, "hours": np.minimum(ages // 2 + rng.integers(0, 20, 3000), 99), "b": ages % 2}

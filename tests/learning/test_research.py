@@ -126,8 +126,7 @@ def test_a_linear_regression_needs_its_pairs_and_a_product_its_triple(monkeypatc
 
 
 def test_shares_of_a_pure_budget_are_a_local_optimum_below_those_of_many_tables():
-    """Statement: F as defined, with squares of shares: no small move between two tables that have a share lowers it,
-    and it is below F of the shares of Gaussian noise to the power 2/3."""
+    """No small move between two tables with a share lowers F, which is below that of Gaussian shares ** (2/3)."""
     generator, sizes = np.random.default_rng(3), dict.fromkeys("abcde", 2)
     pairs, triples = ([*itertools.combinations("abcde", size)] for size in (2, 3))
     needs = {some: float(generator.exponential()) + 0.2 for some in pairs}
@@ -253,8 +252,7 @@ def fitted(selector, budget, tmp_path, **more):
     ],
 )
 def test_tables_are_measured_first_for_their_shares_and_the_rest_goes_on(then, budget, tmp_path):
-    """Claim: one charge for all; noise variances are inverse to the parts; the model holds the tables, whose attributes
-    keep all labels, and the release can be learned from again."""
+    """One charge pays for all; variances are inverse to the parts, and the release can be learned from again."""
     ledger = dpgm.Ledger.create(tmp_path / "x.ledger", name="x", budget=budget, neighbours="add-remove")
     selector = Targeted(tables=TABLES, weights=WEIGHTS, share=0.5, then=then)
     fit, read = fitted(selector, budget, tmp_path, ledger=ledger)
@@ -304,8 +302,7 @@ class Merging:
 
 
 def test_another_selector_cannot_spoil_the_tables(tmp_path):
-    """Claim: whatever it merges, leaves out of its structures or knows of budgets, the tables stay as they were drawn,
-    and each fit and the model hold them."""
+    """Whatever it merges or leaves out, the tables stay as they were drawn, and each fit and the model hold them."""
     fit, read = fitted(Targeted(tables=TABLES, share=0.5, then=Merging()), Budget.zcdp(3), tmp_path)
     assert read.structure.domain["x"].size == 3 and read.structure.domain["u"].size == 2
     assert all(fit.model.structure.covering(table) for table in (*TABLES, ("w", "u")))
@@ -445,8 +442,7 @@ ADULT = Path(os.environ.get("DPGM_SHARED", Path(__file__).resolve().parents[3] /
 @pytest.mark.landing
 @pytest.mark.skipif(not ADULT.is_file(), reason="the Adult table is not here")
 def test_intervals_on_adult_are_narrower_than_with_auto():
-    """Claim: of a logistic regression of income on seven columns of 20,000 records at (1, 1e-6), at most .9 times as
-    wide in the mean, .8 measured; and all its coefficients rest on tables."""
+    """Of a logistic regression at (1, 1e-6), intervals are at most .9 times as wide in the mean (.8 measured)."""
     table = np.genfromtxt(ADULT, delimiter=",", names=True, dtype=int)
 
     def is_commonest(name):

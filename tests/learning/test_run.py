@@ -71,8 +71,7 @@ def test_a_fit_is_stamped_with_its_makers():
 
 
 def test_all_that_was_paid_for_is_in_the_error():
-    """In the order of the releases; the original error is the cause, and the message is one line. A second release that
-    is refused does not lose the first one. A worker of a pool pickles it: message and releases arrive."""
+    """All releases in their order, one line, and the cause; a refused second release loses nothing; it pickles."""
     door, fault = curator(), ArithmeticError("no luck")
     with pytest.raises(LearningFailed, match="Asks failed, ArithmeticError: no luck; 2 releases are") as caught:
         run_learner(Asks(budgets=(HALF, HALF), then=fault), door, EXACT)
@@ -117,8 +116,7 @@ def test_an_interrupt_stays_an_interrupt():
 
 
 def test_what_is_no_fit_is_the_learners_fault():
-    """Nothing is stamped that is not a Fit with a Model; a model of no records has no cost and no guarantee, and nobody
-    would see it."""
+    """Only a Fit with a Model is stamped; a model for which no release was asked is refused."""
     with pytest.raises(IncompatiblePlugin, match="Asks returned str, not a Fit"):
         run_learner(Asks(then="done"), curator(), EXACT)
     model = Model(STRUCTURE, Tables.zeros(STRUCTURE))
@@ -218,8 +216,7 @@ def test_what_the_structure_misses_is_said_where_it_was_checked():
 
 
 def test_what_cannot_be_judged_is_not():
-    """Nothing is behind a model without a release that it could be off. What exact inference cannot hold stands as it
-    is: a verdict is not worth an error."""
+    """Without a release, or where exact inference does not fit, the fit stays as it is."""
     done = dpgm.Fit(model=dpgm.Model(CHAIN, Tables.zeros(CHAIN)))
     assert with_goodness_of_fit(done, dpgm.make("inference", "junction-tree")) is done
     done = fitted(Flat())

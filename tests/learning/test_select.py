@@ -256,8 +256,7 @@ def test_select_alone_and_learn_later():
 
 
 def test_a_plan_with_choices_has_the_exact_curve():
-    """Of an (epsilon, delta) alone: the selector plans and selects with more rho, the plan says by how much noise is
-    narrower or why not, and its model states what was charged."""
+    """Under an (epsilon, delta) the selector has more rho, the plan says so, and the model states the charge."""
     budget, stated = Budget.approx(8, "1e-6"), Choosing()
     done = fit(stated, budget)
     session, rho = done.releases[0].session, session_budget(budget).rho
@@ -355,8 +354,7 @@ def test_a_selector_that_errs_is_told_and_what_it_measured_is_kept(tmp_path, cas
 
 
 def test_a_selector_that_fails(tmp_path):
-    """Before it measured anything, after it, and by the user's interrupt, which stays one. It cannot end the program:
-    its budget is spent, so that is a failure that says what is kept, whatever exit code it wanted."""
+    """Before and after measuring, by an interrupt, which stays one, and by SystemExit, which becomes a failure."""
     with pytest.raises(LearningFailed, match=r"ValueError: no idea; .* nothing was measured yet") as caught:
         fit(Toy(does="fail at once"))
     assert not caught.value.releases
@@ -506,8 +504,7 @@ KNOWN = Terms(neighbours="add-remove", total=400)
 
 
 def test_votes_and_what_they_leave(tmp_path):
-    """The plan and the session have the rho of the rest, the ledger the whole, and the model states the sum; a share
-    for a holdout is of what votes leave."""
+    """The plan has the rho that votes leave, also for a holdout; the ledger and the model have the whole."""
     book = new_ledger(tmp_path, APPROX)
     toy, rest = Voting(), Budget.approx(6, "3e-6").zcdp_within()
     done = fit(toy, APPROX, terms=KNOWN, ledger=book, split={"holdout": 0.05})

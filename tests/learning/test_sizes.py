@@ -28,8 +28,7 @@ def maximal_cliques(edges: set[frozenset[str]]) -> set[frozenset[str]]:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_clusters_of_a_chordal_graph_are_its_maximal_cliques(seed: int) -> None:
-    """A graph grown by hanging attributes on cliques needs no fill-in by the right order; small clusters first finds
-    one for these trees of triangles."""
+    """Of a graph grown by hanging attributes on cliques; small clusters first finds the order without fill-in."""
     rng = np.random.default_rng(seed)
     names = list(rng.permutation(list(SIZES)))
     cliques = [tuple(names[:2])]
@@ -80,8 +79,7 @@ def cluster_seconds(cells: int, attributes: int) -> float:
     ids=["mixed", "binary", "wide", "triples", "few"],
 )
 def test_predicted_seconds_follow_the_engines_own_price(sizes: list[int], order: int, count: int) -> None:
-    """The engine prices a plan by its operations, and takes 2.7 times that: predictions by clusters are within a
-    factor of 3 of it, where a number of seconds for each cell is off by up to 8."""
+    """Predictions by clusters are within a factor of 3 of it; seconds per cell would be off by up to 8."""
     domain = Domain.from_sizes({f"x{place}": size for place, size in enumerate(sizes)})
     rng, names = np.random.default_rng(1), list(domain.names)
     cliques = [(name,) for name in names]

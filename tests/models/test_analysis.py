@@ -62,8 +62,7 @@ def tempered(power):
 
 
 def test_without_noise_the_full_table_gives_the_records_answer_whatever_the_model():
-    """The root of the score equation on the corrected table is that of the records, and so is its error (the sandwich);
-    standing measured, no noise."""
+    """Estimate and error on the corrected table are those of the records; all is measured, and nothing is noise."""
     model = model_of(Structure(DOMAIN, [NAMES]), 10_000 * TRUTH, tempered(0.3), budget="10000000")
     found = estimate(model, LOGISTIC)
     np.testing.assert_allclose(found.estimate, LOGISTIC.evaluate(TRUTH.reshape(-1))[0], atol=1e-8)
@@ -245,8 +244,7 @@ def test_a_condition_is_the_regression_of_the_records_it_keeps():
 
 
 def test_a_column_that_another_determines_rests_on_the_tables_of_that_one():
-    """Claim: an analysis of a derived column is that of a function of its source: estimate, covariance, standing; also
-    as a condition, and on rows."""
+    """It is that of a function of its source, in estimate, covariance and standing, as a condition and on rows."""
     rule = {"where": {"columns": ["town", "land"], "map": [["0", "0"], ["1", "0"], ["2", "1"]]}}
     domain = Domain.from_dict({"attributes": {"town": sized(3), "land": sized(2), "y": sized(2)}, "constraints": rule})
     structure, rng = Structure(domain, [("town", "y")]), np.random.default_rng(3)
@@ -455,8 +453,7 @@ def indicators(names, given):
     ("names", "given"), [(("a",), {}), (("y", "a"), {}), (("a", "y"), {"b": 1}), (("y",), {"c": 0})]
 )
 def test_intervals_of_probabilities_are_those_of_the_functional(structure, names, given, monkeypatch):
-    """The closed form gives the corrected answer and its noise, with equal weights of codes; its sampling is that of
-    all, told or not."""
+    """The closed form gives the corrected answer and its noise, with equal weights of codes."""
     monkeypatch.setattr(analysis, "code_weights", lambda table: [np.full(size, 1 / size) for size in table.shape])
     rng = np.random.default_rng(4)
     counts = 5000 * TRUTH + rng.normal(scale=30, size=SHAPE)

@@ -37,8 +37,7 @@ def learned(learner, ledger=None, budget=ONE, mechanism="laplace", codes=CODES, 
 
 @pytest.mark.parametrize("shares", SPLITS, ids=" ".join)
 def test_a_model_states_what_was_spent(tmp_path, adaptive, ledger, shares):
-    """Cost, guarantee, file and loaded file all say epsilon = 1: the ledger's charge, and the sum of what was handed
-    out. Before, they said what the last release cost."""
+    """Cost, guarantee, file and loaded file say epsilon = 1, as the ledger does."""
     fit, door = learned(adaptive(shares=shares), ledger)
     model = fit.model
     assert model.cost == ONE == ledger.spent() == Budget.sum(one.cost for one in door.released)
@@ -195,8 +194,7 @@ OLDER = {"epsilon": "67565217697569319786301213581009960043487/10000000000000000
 
 
 def test_another_true_statement_is_read(edited):
-    """Delta and cost both changed as they belong together; and a cost by the older conversion, which stated more than
-    is needed: the model states what is proven now."""
+    """Delta and cost that belong together, and a cost by the older conversion, of which the model states less."""
     cost = converted(Fraction(1, 1000))
     assert edited(conversion_delta="1/1000", cost=cost.to_dict()).cost == cost
     cost = OLDER | {"delta": "1/1000000"}

@@ -165,8 +165,7 @@ def wide(size: int = 3) -> Structure:
 
 
 def test_what_does_not_fit_is_left_out_or_refused(monkeypatch):
-    """Where the clusters do not fit, pairs of one clique are exact still, and others are NaN, intervals too; where only
-    the replicates are too many, the numbers stay; a model that has no answer at all says so, as its marginals do."""
+    """Pairs inside a clique stay exact, others are NaN; with too many replicates only intervals are."""
     model = model_of(wide(6), replicates=3)
     every = measure_dependence(model)
     monkeypatch.setattr(module, "_MAX_CELLS", 10)

@@ -78,8 +78,7 @@ def test_effects_sum_to_the_function_and_do_not_overlap(sizes, seed):
 
 @given(overlapping())
 def test_weighted_projections_are_by_their_definition_and_spreads_their_adjoint(case):
-    """P_w f = sum over S in D of its effects under w, which tables tell: a second projection, weighted or not, changes
-    nothing, and what tables tell already stays. <f, spread of g> = <P_w f, g>."""
+    """P_w f sums the effects under w that tables tell, and is idempotent; <f, spread of g> = <P_w f, g>."""
     sizes, _, cliques, seed = case
     rng = np.random.default_rng(seed)
     tables = [

@@ -33,8 +33,7 @@ def test_combined_intervals_cover(m, sampling):
 
 
 def test_the_rule_is_the_published_one():
-    """q, T, t and its degrees of freedom, computed by hand for one case; with T negative; and where nothing varies and
-    nothing was sampled, without division by 0."""
+    """q, T, t and degrees of freedom by hand; with T negative; and where nothing varies or was sampled."""
     q, u = np.array([1.0, 2.0, 4.0, 5.0]), np.array([0.5, 0.7, 0.6, 0.2])
     found = combine(q, u, level=0.95)
     total = 1.25 * np.var(q, ddof=1) - 0.5

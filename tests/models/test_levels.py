@@ -59,8 +59,7 @@ def test_what_was_not_measured_is_even():
 
 
 def test_merges_that_are_none_or_lead_elsewhere():
-    """No merged codes for plain releases, nor for sessions that merged nothing or what the model lacks; a model over
-    other codes than the session's, and two sessions that differ, are refused."""
+    """Nothing is merged for plain releases; other codes than the session's, and sessions that differ, are refused."""
     plain = measured(Structure(DOMAIN, [("a",)]), CODES, 1)
     assert find_merged_codes(DOMAIN, [plain]) is None and find_merged_codes(DOMAIN, []) is None
     assert find_merged_codes(DOMAIN, [session(merges={"a": tuple(range(6))})]) is None

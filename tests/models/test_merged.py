@@ -209,9 +209,7 @@ def test_what_an_answer_rests_on():
 
 
 def test_files_and_other_engines_give_the_same_answers(tmp_path, monkeypatch):
-    """The schema of a file is that of every model, and the weights come out of the release again; another engine takes
-    the same weights. A model too large to write out over all codes is refused with its size, before anything is
-    made."""
+    """A file and another engine give the same weights; a model too large over all codes is refused with its size."""
     model = model_of(1)
     model.save(tmp_path / "m.dpgm")
     read = load_model(tmp_path / "m.dpgm")

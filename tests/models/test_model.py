@@ -74,8 +74,7 @@ def test_many_marginals_agree_with_the_table_of_all_records(name, zeros, inferen
 
 
 def test_many_marginals_take_one_inference_and_are_keyed_as_asked(monkeypatch):
-    """All pairs of a model take one inference on its clusters besides the model's own, and compile two structures.
-    Names alone stand for themselves, a clique asked for twice is there once, and nothing asked is nothing."""
+    """All pairs take one inference more and compile two structures; a clique asked for twice is there once."""
     compiled, inferred = mock.Mock(side_effect=JunctionTree.plain), mock.Mock(side_effect=JunctionTreeEngine.infer)
     monkeypatch.setattr(JunctionTree, "plain", lambda self, structure: compiled(self, structure))
     monkeypatch.setattr(JunctionTreeEngine, "infer", lambda self, potentials: inferred(self, potentials))

@@ -97,8 +97,7 @@ def conditionals(joint, dag) -> tuple[dict[str, np.ndarray], int]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_network_is_the_product_of_its_tables(seed):
-    """Of random graphs and tables, every third cell zero in half of them: log Z = 0, all records, entropy; and the
-    graph and the tables can be read off it."""
+    """Of random graphs, some with zeros: log Z = 0, all records, entropy; graph and tables can be read off it."""
     _, dag, tables = some_network(seed, zeros=(seed % 2) / 3)
     model = Model.from_cpds(dag, tables)
     joint = product(dag, tables)
@@ -164,8 +163,7 @@ def family_kl(joint, dag, tables) -> float:
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_projection_is_the_nearest_network(seed):
-    """Any other network q is farther by exactly sum p(u) KL(p(. | u), q(. | u)), which is 0 only for the same tables:
-    networks at random and near it."""
+    """Any other network is farther by exactly sum p(u) KL(p(. | u), q(. | u))."""
     rng, model, dag = some_case(200 + seed)
     joint, nearest = joint_of(model), project(model, dag)
     least = model.kl(nearest)
@@ -277,8 +275,7 @@ def merged_model() -> Model:
 
 
 def test_merged_codes_are_projected_as_blocks_and_answered_as_codes(tmp_path):
-    """The graph over blocks gives a network over blocks, its answers about codes are those of the network over codes;
-    conditional tables are asked over either domain."""
+    """The network is over blocks, and its answers about codes are those of the network over codes."""
     model = merged_model()
     coarse, fine = Dag(model.structure.domain, DAG.parents), DAG
     assert coarse.domain != fine.domain == model.domain
@@ -304,8 +301,7 @@ def test_merged_codes_are_projected_as_blocks_and_answered_as_codes(tmp_path):
 
 
 def test_what_cannot_be_projected_is_refused():
-    """Graphs over other domains by what differs; a model that no engine can hold is priced, not attempted; and what is
-    no model in words, by each of the three functions."""
+    """Graphs over other domains, a model that no engine can hold, and what is no model."""
     model = uniform_model(Structure(DOMAIN, [("a", "b", "c")]))
     other = Dag(Domain.from_sizes({"a": 2, "b": 2, "c": 2}), {})
     with pytest.raises(StructureError, match="over another domain than the model"):

@@ -166,8 +166,7 @@ def test_tied_cliques_are_told_by_what_ties_them():
 
 
 def test_what_needs_no_table_is_by_definition():
-    """Of a model without a release nothing is unknown: an attribute in no clique is uniform because it says so. An
-    attribute with one label has it for sure: it is never unmeasured, and takes nothing from what was."""
+    """Without a release nothing is unknown; an attribute with one label is never unmeasured."""
     model = model_of(Structure(DOMAIN, [("a", "b")]))
     assert model.unmeasured == ()
     assert {model.standing(name) for name in "abcd"} == {"by definition"}

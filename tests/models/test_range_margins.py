@@ -134,8 +134,7 @@ def test_replicates_have_their_own_margins():
 
 
 def test_merged_codes_keep_the_ranges_of_the_fine_table():
-    """A selector merges rare ages; within a block shares are those of the likeliest margin by the windows, and blocks
-    have the model's: of the whole axis they come together."""
+    """Within a block shares are those of the likeliest margin; blocks have the model's."""
     model = dpgm.fit(
         records(), "mst", Budget.zcdp("0.1"), workload=DOMAIN, neighbours="add-remove", learner="eb-map",
         randomness=SeededRandomness(1), split=RANGES,
@@ -152,8 +151,7 @@ def test_merged_codes_keep_the_ranges_of_the_fine_table():
 
 
 def test_effects_know_the_covariance_of_ranges():
-    """What two tables tell of a share of ages, its variance, and the noise of a sum over ages and sex: dense least
-    squares over all cells, N known."""
+    """A share of ages, its variance and the noise of sums are those of dense least squares, N known."""
     terms = dpgm.Terms(neighbours="add-remove", total="public")
     release = dpgm.release(
         records(), STRUCTURE, Budget.zcdp("0.05"), "gaussian", terms=terms,

@@ -120,8 +120,7 @@ def test_plan_and_release(tmp_path):
 
 
 def test_tables_are_means_over_the_draws(tmp_path):
-    """Next to no noise: the tables of a release and of a session are those of the source's records, each of which
-    counts a share; N is that of the roots; of rounds there is one draw."""
+    """With hardly any noise, tables of a release and of a session are those of the source's records."""
     stated = small(5, order="line")
     budget, terms = Budget.zcdp(10**6), Terms(**RIGHT | {"related": stated})
     whole = structure(stated)
@@ -242,8 +241,7 @@ def test_files_and_columns_are_looked_for_in_both_tables(tmp_path):
 
 
 def test_edited_statements_are_refused(tmp_path, members_of, written, changed):
-    """A release whose statement does not fit its domain, or lacks a part, is no release of ours; and the key of its
-    terms is one that a dpgm without two tables refuses, as it knows those of one table alone."""
+    """A statement that does not fit the domain, or lacks a part, is refused."""
     path = tmp_path / "x.dpgm"
     dpgm.release(source(), structure(), Budget.pure(1), terms=Terms(**RIGHT), save_release=path)
     assert dpgm.load_release(path).terms.related == STATED

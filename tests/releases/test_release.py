@@ -151,8 +151,7 @@ def test_of_no_release_nothing_is_known():
 
 
 def test_a_release_of_named_cliques_tells_nothing_of_choices():
-    """No session, no labels, no bins; as a step it is a measurement of its cliques. What is told of sessions is tested
-    in app/tests/cli/test_stamps.py step by step."""
+    """No session, labels or bins; as a step it is a measurement of its cliques."""
     one = stamped()
     assert (session_facts([one]), labels_facts([one]), sessions_of([one])) == ({}, {}, [])
     assert (bins_of([one]), merges_of([one])) == ([], {})

@@ -214,8 +214,7 @@ def account_of(members):
 
 
 def test_an_edited_account_is_refused(files, edited):
-    """More noise than was paid for, choices fewer or blunter than those made, another account, none, and no budget of
-    its own; what the choices take is not there for tables."""
+    """Of mu, of choices, of its kind and of the budget beside it."""
     made, members = files["exact"]
     own = account_of(members)
     assert json.loads(members["release.json"])["schema"] == 6 and own["kind"] == "gaussian"
@@ -254,8 +253,7 @@ def test_without_its_account_more_was_spent_than_zcdp_converts(files, edited):
 
 
 def test_steps_cannot_be_cut_or_doubled(tmp_path, files, written, npz):
-    """Neither a step with or without its numbers, nor numbers without a step; and what is left out does not make the
-    rest cheaper."""
+    """Steps and numbers must agree, and leaving a step out with its numbers makes the rest no cheaper."""
     made, members = files["zcdp"]
     document = json.loads(members["release.json"])
     numbers = made.numbers

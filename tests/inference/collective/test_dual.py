@@ -117,8 +117,7 @@ def test_multipliers_say_where_the_tables_pull(lab):
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian", "huber", "one of three"])
 def test_noise_without_a_dual_term_gets_the_same_answer(lab, kind):
-    """Hiding the dual term, of one table or of all, leaves the general path, which knows the score and log-density of
-    each table's noise only: the same tables."""
+    """Without the dual term of one table or of all, the path by score and log-density finds the same tables."""
     structure, total = lab.chain(4, 3), 2000
     truth, _ = lab.draw(structure, total, seed=10)
     noise = {"gaussian": lab.Gaussian(25.0), "huber": lab.Huber(0.05, 200.0)}.get(kind, lab.Laplace(20.0))
@@ -221,8 +220,7 @@ def test_noise_without_a_box_takes_few_calls(lab, case):
 
 
 def test_a_descent_that_gets_nowhere_ends(lab):
-    """N = 2^62 and empty tables under Gaussian noise of 1: doubles tell nothing apart there. It stops after some 300
-    calls, of 2000, says so, and what it returns is finite."""
+    """N = 2^62 and empty tables: it stops after some 300 of 2000 calls, says so, and returns finite tables."""
     structure = Structure(three(4), [("a", "b"), ("b", "c"), ("a", "c")])
     noisy = np.random.default_rng(0).integers(0, 50, structure.cells)
     release = attrs.evolve(lab.released(structure, noisy, lab.Gaussian(1.2), 400), total=2.0**62)

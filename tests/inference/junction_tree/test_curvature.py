@@ -39,8 +39,7 @@ def covariance(structure, theta):
     st.integers(0, 2**20),
 )
 def test_whatever_the_structure_and_the_potentials(theta, size, columns, seed):
-    """Ties, hard zeros, one attribute, components, potentials of +-700, directions of any size: Cov(T) V over all
-    records."""
+    """Cov(T) V over all records, for ties, hard zeros, components, potentials of +-700 and directions of any size."""
     structure = theta.structure
     directions = size * np.random.default_rng(seed).normal(size=(structure.cells, columns))
     found = JunctionTree().compile(structure).curvature(theta)(directions)
@@ -75,8 +74,7 @@ def test_what_overflows_beside_an_exact_zero_is_left_to_logarithms(lab):
 
 @pytest.mark.parametrize("columns", [1, 9])
 def test_zeros_where_adjoints_would_overflow_need_no_logarithms(columns, lab):
-    """x0 = 0 is impossible, but all other tables of a chain favour it by more than e^709: with its zeros the chain is
-    one record, and what a fork at its end adds is known by hand."""
+    """x0 = 0 is impossible, though all other tables favour it by more than e^709; the answer is known by hand."""
     length = 40
     domain = Domain.from_sizes({f"x{i}": 2 for i in range(length)} | {"end": 2})
     structure = Structure(domain, [*((f"x{i}", f"x{i + 1}") for i in range(length - 1)), (f"x{length - 1}", "end")])

@@ -34,8 +34,7 @@ def test_no_underflow_in_a_large_chain(size):
 
 @pytest.mark.parametrize("reach", [100.0, 250.0, 290.0, 310.0, 400.0, 700.0, 800.0])
 def test_rescaled_tables_that_cancel(reach, lab):
-    """Adversary: each table's largest cells meet the smallest cells of its neighbours, so that rescaling every table
-    and message by its maximum loses the records that matter. log Z would be finite and wrong."""
+    """Rescaling each table and message by its maximum would lose the records that matter; log Z would be wrong."""
     structure = Structure.chain(Domain.from_sizes({f"x{i}": 2 for i in range(6)}))
     left = np.array([[0.0, -reach], [0.0, -reach + 1]])
     right = np.array([[-reach, -reach - 0.5], [0.0, -0.25]])
@@ -97,8 +96,7 @@ def test_a_long_chain_rescales_its_messages(monkeypatch, lab):
 
 @pytest.mark.parametrize("scale", [25.0, 29.9])
 def test_an_adjoint_is_not_needed_where_its_value_is_zero(scale, no_logarithms, lab):
-    """x0 = 0 is impossible, but all other tables of a chain, taken later, favour it by far more than e^709. From the
-    chain's other end they would lie so far apart that logarithms are due."""
+    """x0 = 0 is impossible, though all tables eliminated later favour it by far more than e^709."""
     length = 60
     structure = Structure.chain(Domain.from_sizes({f"x{i}": 2 for i in range(length)}))
     stay = np.array([[scale, -np.inf], [-np.inf, -scale]])
@@ -112,8 +110,7 @@ def test_an_adjoint_is_not_needed_where_its_value_is_zero(scale, no_logarithms, 
 
 @pytest.mark.parametrize("depth", [299.0, 400.0, 1e4, 1e15])
 def test_cells_too_small_to_matter_need_no_logarithms(depth, no_logarithms, lab):
-    """Penalties that add up, or are deeper than doubles reach, on records that others outweigh: raised, found to be
-    without weight, and marginals that small are 0."""
+    """Penalties beyond doubles on records without weight are raised, and marginals that small are 0."""
     structure = Structure(lab.domain, [("a", "b"), ("b", "c"), ("c", "e"), ("e", "f"), ("f", "a")])
     rng = np.random.default_rng(5)
     values = rng.normal(size=structure.cells)

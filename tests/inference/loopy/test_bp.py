@@ -48,8 +48,7 @@ def test_a_hub_of_a_thousand_factors_is_exact(lab):
 
 
 def test_a_single_loop_reproduces_the_known_correction(lab):
-    """On one loop BP's belief odds follow Weiss (2000): for a symmetric Ising ring the beliefs are exact, 1/2 each,
-    and Bethe's Z is the ring's without the smaller eigenvalue: Z_Bethe = lambda_1^n."""
+    """Weiss (2000): on a symmetric Ising ring the beliefs are exact, and Bethe's Z is lambda_1^n."""
     n, coupling = 6, 0.7
     structure = Structure(
         Domain.from_sizes({f"x{i}": 2 for i in range(n)}), [(f"x{i}", f"x{(i + 1) % n}") for i in range(n)]
