@@ -6,7 +6,6 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, SeededRandomness, Structure, Tables
@@ -93,24 +92,12 @@ def test_many_marginals_take_one_inference_and_are_keyed_as_asked(monkeypatch):
     assert model.marginal("a").sum() == pytest.approx(1)
 
 
-@pytest.mark.parametrize("name", STRUCTURES)
-def test_samples_follow_the_model_and_repeat(name):
-    """Chi-squared over all 24 records (false alarm 1e-6 each); the same seed, the same rows; labels, not codes."""
-    model = model_of(name, seed=7)
-    drawn = model.sample(20_000, randomness=SeededRandomness(11))
-    assert drawn.equals(model.sample(20_000, randomness=SeededRandomness(11)))
-    assert drawn.column_names == list(NAMES)
-    codes = np.stack([drawn[column].to_numpy().astype(int) for column in NAMES])
-    seen = np.zeros([attribute.size for attribute in DOMAIN])
-    np.add.at(seen, tuple(codes), 1)
-    expected = joint(model) * 20_000
-    many = expected >= 5
-    observed = np.append(seen[many], seen[~many].sum())
-    wanted = np.append(expected[many], expected[~many].sum())
-    keep = wanted > 0
-    statistic = float(((observed[keep] - wanted[keep]) ** 2 / wanted[keep]).sum())
-    assert stats.chi2.sf(statistic, int(keep.sum()) - 1) > 1e-6
-    assert model.sample(0).num_rows == 0
+def test_samples_repeat():
+    """The same seed, the same rows, in labels; the kit and test_sampling.py hold that they follow the model."""
+    model = model_of("tied", seed=7)
+    drawn = model.sample(2000, randomness=SeededRandomness(11))
+    assert drawn.equals(model.sample(2000, randomness=SeededRandomness(11)))
+    assert drawn.column_names == list(NAMES) and model.sample(0).num_rows == 0
 
 
 def test_rounded_samples_repeat_and_are_refused_by_name():

@@ -38,18 +38,21 @@ def range_error(shares, truth):
     return float(np.sqrt(np.mean([(edges[b] - edges[a]) ** 2 for b in range(len(edges)) for a in range(b)])))
 
 
-def test_the_margin_is_the_generalised_least_squares_of_all_tables():
-    """Written again with one design matrix over the cells of both tables and their whole covariance."""
-    release = released()
-    single, pair = release.tables["age",], release.tables["age", "sex"]
+def dense_estimate(release):
+    """The precision of all cells of age and sex by both tables, and the weighted sum of what these tell."""
     design = np.vstack([np.kron(np.eye(SIZE), np.ones((1, 2))), np.eye(2 * SIZE)])
     noise = np.zeros((3 * SIZE, 3 * SIZE))
     noise[:SIZE, :SIZE] = release.noise[0].covariance
     noise[SIZE:, SIZE:] = release.variances[1] * np.eye(2 * SIZE)
-    inverse = np.linalg.inv(noise)
-    cells = np.linalg.solve(
-        design.T @ inverse @ design, design.T @ inverse @ np.concatenate([single, pair.reshape(-1)])
-    )
+    weighted = design.T @ np.linalg.inv(noise)
+    told = np.concatenate([release.tables["age",], release.tables["age", "sex"].reshape(-1)])
+    return weighted @ design, weighted @ told
+
+
+def test_the_margin_is_the_generalised_least_squares_of_all_tables():
+    """Written again with one design matrix over the cells of both tables and their whole covariance."""
+    release = released()
+    cells = np.linalg.solve(*dense_estimate(release))
     precision, weighted = margin_estimate(release, "age")
     np.testing.assert_allclose(np.linalg.solve(precision, weighted), cells.reshape(SIZE, 2).sum(axis=1), rtol=1e-8)
     assert ranged(release) == ["age"]
@@ -159,14 +162,10 @@ def test_effects_know_the_covariance_of_ranges():
     )  # fmt: skip
     effects = effects_of([release], ("age", "sex"), (SIZE, 2))
     cells, ones = 2 * SIZE, np.ones(2 * SIZE)
-    design = np.vstack([np.kron(np.eye(SIZE), np.ones((1, 2))), np.eye(cells)])
-    noise = np.zeros((len(design), len(design)))
-    noise[:SIZE, :SIZE] = release.noise[0].covariance
-    noise[SIZE:, SIZE:] = release.variances[1] * np.eye(cells)
-    told = np.concatenate([release.tables["age",], release.tables["age", "sex"].reshape(-1)])
-    free = np.linalg.inv(design.T @ np.linalg.inv(noise) @ design)
+    precision, weighted = dense_estimate(release)
+    free = np.linalg.inv(precision)
     along = free @ ones / (ones @ free @ ones)
-    wanted = free @ design.T @ np.linalg.inv(noise) @ told
+    wanted = free @ weighted
     wanted += along * (4000 - wanted.sum())
     covariance = free - np.outer(along, along) * (ones @ free @ ones)
     np.testing.assert_allclose(effects.table.reshape(-1), wanted, atol=1e-6)

@@ -42,7 +42,7 @@ def terms(noise):
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_it_is_the_posterior_mean_of_the_score(lab, kind, spread, residual):
     """Single cells: the closed form equals quadrature to 1e-7 of its bound."""
-    noise = {"laplace": lab.Laplace(5.0), "gaussian": lab.Gaussian(5.0)}[kind]
+    noise = {"laplace": lab.Laplace(5.0), "gaussian": lab.gaussian(5.0)}[kind]
     found = soft_sign(np.array([residual]), np.array([spread]), terms(noise))[0]
     assert found == pytest.approx(posterior_mean_score(noise, residual, spread), abs=1e-7)
 
@@ -117,7 +117,7 @@ def test_no_step_overshoots_under_gaussian_noise(lab, order):
     rough = Tables(structure, np.concatenate([np.log(rng.dirichlet(np.ones(size))) for size in structure.sizes]))
     for total, sd in ((1e5, 100.0), (1e6, 40.0)):
         noisy = engine.infer(rough, total=total).marginals.values + rng.normal(0, sd, structure.cells)
-        e_step = SoftSign().compile(engine, lab.released(structure, noisy, lab.Gaussian(sd), total))
+        e_step = SoftSign().compile(engine, lab.released(structure, noisy, lab.gaussian(sd), total))
         theta, before = Tables.zeros(structure), math.inf
         for _ in range(4):
             found = e_step.infer(theta, evidence_weight=2.0 * sd)

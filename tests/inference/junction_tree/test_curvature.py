@@ -92,7 +92,7 @@ def test_zeros_where_adjoints_would_overflow_need_no_logarithms(columns, lab):
 
 def test_a_product_that_is_not_finite_is_made_in_logarithms(lab):
     """Tangents that overflow where nothing else does, here by decree, are found out."""
-    structure = lab.awkward["nested"]
+    structure = lab.AWKWARD["nested"]
     theta = Tables(structure, np.random.default_rng(7).normal(size=structure.cells))
     product = JunctionTree().compile(structure).curvature(theta)
     with mock.patch.object(TangentExecutor, "__call__", return_value=np.full((1, structure.cells), np.nan)):
@@ -116,7 +116,7 @@ def test_costs_about_two_inferences():
 
 def test_survives_pickling_and_threads(lab):
     """An engine that has made products can be sent to another process; many threads share one map."""
-    structure = lab.awkward["large cliques, odd axes"]
+    structure = lab.AWKWARD["large cliques, odd axes"]
     rng = np.random.default_rng(4)
     theta, directions = Tables(structure, rng.normal(size=structure.cells)), rng.normal(size=(20, structure.cells))
     engine = JunctionTree().compile(structure)

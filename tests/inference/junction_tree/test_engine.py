@@ -21,7 +21,7 @@ from dpgm_core.structure.tables import Tables
 
 def test_impossible_everywhere_is_refused(lab, executor):
     """No record with positive probability: an error, not a distribution; also when no single table is all -inf."""
-    structure = lab.awkward["cyclic"]
+    structure = lab.AWKWARD["cyclic"]
     engine = JunctionTree(executor=executor).compile(structure)
     contradiction = {
         ("a", "b"): np.array([[0, 0, 0], [-np.inf] * 3]),
@@ -37,7 +37,7 @@ def test_impossible_everywhere_is_refused(lab, executor):
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_not_a_number_is_refused(bad, lab, executor):
     """NaN and +inf potentials name their table."""
-    structure = lab.awkward["nested"]
+    structure = lab.AWKWARD["nested"]
     values = np.zeros(structure.cells)
     values[structure.slices[2]] = bad
     values[0] = -np.inf
@@ -47,7 +47,7 @@ def test_not_a_number_is_refused(bad, lab, executor):
 
 def test_potentials_beyond_double_precision_are_refused(lab, executor):
     """A log-partition, or a most probable record, that overflows is an error, not infinity."""
-    structure = lab.awkward["cyclic"]
+    structure = lab.AWKWARD["cyclic"]
     engine = JunctionTree(executor=executor).compile(structure)
     theta = Tables(structure, np.full(structure.cells, 1e308))
     for ask in (engine.infer, engine.maximize, lambda theta: engine.sample(theta, 1, np.random.default_rng(0))):
@@ -236,11 +236,11 @@ def test_what_was_taken_from_the_tables_is_in_the_shift(awkward, scale):
 
 def test_zeros_are_said_and_have_no_part_in_the_bounds(lab):
     """-inf is legal in a table that has another value."""
-    structure = lab.awkward["single"]
+    structure = lab.AWKWARD["single"]
     made = potentials_of(structure)
     ready = made.ready(*made.checked(Tables(structure, np.array([-np.inf, 2.0]))))
     assert ready.zeros and ready.lows == ready.highs == [2.0]
-    deep = Structure(lab.domain, [("b",)])
+    deep = Structure(lab.DOMAIN, [("b",)])
     made, out = potentials_of(deep), np.empty(3)
     made.ready(*made.checked(Tables(deep, np.array([-np.inf, 0.0, -1e4])))).fill(out)
     assert out[0] == 0.0 and out[2] == pytest.approx(FLOOR)

@@ -45,14 +45,14 @@ def test_a_contraction_is_the_sum_of_its_terms(zeros, spread, inner, chunk, monk
 def test_samples_follow_the_model(name, block, lab):
     """Chi-squared over all cells of the joint table, for records drawn together (conditional tables) and a few at a
     time (weights of each record); false alarm 1e-6 per case (fixed seed)."""
-    structure = lab.awkward[name]
+    structure = lab.AWKWARD[name]
     theta = Tables(structure, np.random.default_rng(13).normal(size=structure.cells))
     count = 40_000 if block == 40_000 else 3_000
     engine, generator = JunctionTree().compile(structure), np.random.default_rng(17)
     blocks = [engine.sample(theta, block, generator) for _ in range(count // block)]
     records = [np.concatenate(column) for column in zip(*blocks, strict=True)]
     assert [column.dtype for column in records] == [np.dtype(np.uint8)] * 6
-    shape = lab.domain.shape(lab.domain.names)
+    shape = lab.DOMAIN.shape(lab.DOMAIN.names)
     seen = np.bincount(np.ravel_multi_index(records, shape), minlength=math.prod(shape))
     joint = np.exp(lab.log_joint(structure, theta)).reshape(-1)
     expected = count * joint / joint.sum()
@@ -80,7 +80,7 @@ def test_codes_invert_the_distribution_function(size):
 
 def test_samples_avoid_impossible_codes_and_any_count_will_do(lab):
     """-inf cells are never drawn; 0 records are 0 records; more than one block of records is one array."""
-    structure = Structure(lab.domain, [("a", "b"), ("b", "c")])
+    structure = Structure(lab.DOMAIN, [("a", "b"), ("b", "c")])
     values = np.zeros(structure.cells)
     values[[0, 4, 7, 17]] = -np.inf
     theta = Tables(structure, values)
@@ -106,7 +106,7 @@ def logarithms_of(structure):
 
 def test_impossible_records_are_refused_or_answered_by_minus_infinity(lab):
     """`infer` leaves it to whoever asked to say so."""
-    structure = lab.awkward["star"]
+    structure = lab.AWKWARD["star"]
     made, _ = logarithms_of(structure)
     theta = np.full(structure.cells, -np.inf)
     marginals, total = made.infer(theta)

@@ -53,7 +53,7 @@ def test_rescaled_tables_that_cancel(reach, lab):
 @pytest.mark.parametrize("reach", [200.0, 299.0, 301.0, 360.0, 600.0])
 def test_only_a_lost_record_is_possible(reach, lab):
     """Exact zeros forbid every record but those whose factors are tiny one by one."""
-    structure = Structure(lab.domain, [("a", "e"), ("e", "b"), ("a", "b")])
+    structure = Structure(lab.DOMAIN, [("a", "e"), ("e", "b"), ("a", "b")])
     tables = {
         ("a", "e"): np.array([[0.0, -np.inf], [-np.inf, -reach]]),
         ("e", "b"): np.array([[-np.inf, 0.0, -np.inf], [-reach, 0.0, -reach]]),
@@ -111,7 +111,7 @@ def test_an_adjoint_is_not_needed_where_its_value_is_zero(scale, no_logarithms, 
 @pytest.mark.parametrize("depth", [299.0, 400.0, 1e4, 1e15])
 def test_cells_too_small_to_matter_need_no_logarithms(depth, no_logarithms, lab):
     """Penalties beyond doubles on records without weight are raised, and marginals that small are 0."""
-    structure = Structure(lab.domain, [("a", "b"), ("b", "c"), ("c", "e"), ("e", "f"), ("f", "a")])
+    structure = Structure(lab.DOMAIN, [("a", "b"), ("b", "c"), ("c", "e"), ("e", "f"), ("f", "a")])
     rng = np.random.default_rng(5)
     values = rng.normal(size=structure.cells)
     values[rng.random(structure.cells) < 0.2] -= depth
@@ -127,7 +127,7 @@ def test_cells_too_small_to_matter_need_no_logarithms(depth, no_logarithms, lab)
 
 def test_a_small_cell_that_matters_is_left_to_logarithms(lab):
     """The only possible record passes through a cell 400 nats below its table's largest."""
-    structure = Structure(lab.domain, [("a", "e"), ("e",)])
+    structure = Structure(lab.DOMAIN, [("a", "e"), ("e",)])
     theta = Tables.from_arrays(
         structure, {("a", "e"): np.array([[0.0, -401.0], [0.0, -400.0]]), ("e",): np.array([-np.inf, 0.0])}
     )
@@ -140,7 +140,7 @@ def test_a_small_cell_that_matters_is_left_to_logarithms(lab):
 
 def test_a_call_inside_a_call_shares_no_scratch(lab):
     """The worst interleaving of two calls, made certain: the second runs while the first's tables are written."""
-    structure = lab.awkward["complete"]
+    structure = lab.AWKWARD["complete"]
     engine = JunctionTree(executor="numpy").compile(structure)
     rng = np.random.default_rng(0)
     one, two = (Tables(structure, rng.normal(size=structure.cells)) for _ in range(2))

@@ -54,7 +54,7 @@ def test_a_single_loop_reproduces_the_known_correction(lab):
         Domain.from_sizes({f"x{i}": 2 for i in range(n)}), [(f"x{i}", f"x{(i + 1) % n}") for i in range(n)]
     )
     table = np.array([[coupling, -coupling], [-coupling, coupling]])
-    beliefs = lab.tight.compile(structure).infer(Tables(structure, np.tile(table.reshape(-1), n)))
+    beliefs = lab.TIGHT.compile(structure).infer(Tables(structure, np.tile(table.reshape(-1), n)))
     largest = np.exp(coupling) + np.exp(-coupling)
     assert beliefs.log_partition == pytest.approx(n * math.log(largest), abs=1e-12)
     np.testing.assert_allclose(beliefs.marginals["x0", "x1"], np.exp(table) / (2 * largest), rtol=1e-10)
@@ -64,7 +64,7 @@ def test_weak_loops_are_nearly_exact(lab):
     """On a 3x3 grid with weak potentials the approximation is close to enumeration, and is not claimed exact."""
     structure = lab.grid(3, 3, 3)
     potentials = lab.random_potentials(structure, seed=5, scale=0.3)
-    engine = lab.tight.compile(structure)
+    engine = lab.TIGHT.compile(structure)
     beliefs = engine.infer(potentials)
     marginals, log_z = enumerate_all(potentials)
     assert not engine.exact and beliefs.converged
@@ -128,10 +128,10 @@ def test_potentials_that_are_no_numbers_are_refused(bad, cell):
 
 def test_bad_requests_are_refused(lab):
     """Foreign potentials and senseless totals raise InferenceError."""
-    structure = lab.forests["chain"]
+    structure = lab.FORESTS["chain"]
     engine = LoopyBP().compile(structure)
     with pytest.raises(InferenceError, match="compiled for"):
-        engine.infer(Tables.zeros(lab.forests["star"]))
+        engine.infer(Tables.zeros(lab.FORESTS["star"]))
     for total in (math.nan, math.inf, -1.0, True):
         with pytest.raises(InferenceError, match="total"):
             engine.infer(Tables.zeros(structure), total=total)
@@ -183,10 +183,10 @@ def test_schedules_and_damping_reach_the_same_fixed_point(loopy, zeros, lab):
 @pytest.mark.parametrize(("loopy", "low", "lower"), [(False, -690.0, -2000.0), (True, -np.inf, -5000.0)])
 def test_log_space_finds_the_same_fixed_point(lab, loopy, low, lower):
     """One potential out of float's range forces log space, of a chain and of a grid; other figures hardly move."""
-    structure = lab.grid(4, 4, 3) if loopy else lab.forests["chain"]
+    structure = lab.grid(4, 4, 3) if loopy else lab.FORESTS["chain"]
     values = lab.random_potentials(structure, seed=4, scale=0.5).values.copy()
     near, far = (
-        lab.tight.compile(structure).infer(Tables(structure, np.concatenate([[cell], values[1:]])))
+        lab.TIGHT.compile(structure).infer(Tables(structure, np.concatenate([[cell], values[1:]])))
         for cell in (low, lower)
     )
     np.testing.assert_allclose(far.marginals.values, near.marginals.values, atol=1e-11)
@@ -199,11 +199,11 @@ def test_log_space_finds_the_same_fixed_point(lab, loopy, low, lower):
 
 def test_a_tied_group_equals_its_copies(lab):
     """Tying is bookkeeping: the tied table is the sum of the tables of the untied model with equal potentials."""
-    tied = lab.loopy["tied ring"]
+    tied = lab.LOOPY["tied ring"]
     table = np.random.default_rng(0).normal(size=9)
     untied = tied.untied()
-    one = lab.tight.compile(tied).infer(Tables(tied, table))
-    many = lab.tight.compile(untied).infer(Tables(untied, np.tile(table, 4)))
+    one = lab.TIGHT.compile(tied).infer(Tables(tied, table))
+    many = lab.TIGHT.compile(untied).infer(Tables(untied, np.tile(table, 4)))
     np.testing.assert_allclose(one.marginals.values, sum(part.reshape(-1) for part in many.marginals.arrays()))
     assert one.log_partition == pytest.approx(many.log_partition, rel=1e-12)
 
