@@ -195,20 +195,9 @@ def test_the_report_has_ratios_real_records_and_times():
         for trial in (0, 1)
         for method, kl in (("baseline", 0.1), ("bayes-net", 0.05), ("bayes-net Gaussian", 0.06))
     ]
-    lines.append(
-        {"cell": "time hailfinder", "trial": 0, "method": "bayes-net", "whole": 12.0, "learning": 11.0, "nodes": 56}
-    )
-    lines.append(
-        {
-            "cell": "adult 1 pure",
-            "trial": 0,
-            "method": "mst",
-            "error2": 0.1,
-            "loglik": -20.0,
-            "seconds": 1.0,
-            "cells": 9,
-        }
-    )
+    times, records = {"whole": 12.0, "learning": 11.0, "nodes": 56}, {"error2": 0.1, "loglik": -20.0, "seconds": 1.0}
+    lines.append({"cell": "time hailfinder", "trial": 0, "method": "bayes-net"} | times)
+    lines.append({"cell": "adult 1 pure", "trial": 0, "method": "mst", "cells": 9} | records)
     text = tables(lines)
     rows = [[part.strip() for part in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
     assert ["bayes-net", "0.50 (0.00)"] in rows and ["bayes-net Gaussian", "0.60 (0.00)"] in rows

@@ -138,13 +138,7 @@ def test_an_impossible_kl_is_refused():
             return type("", (), {"log_partition": beliefs.log_partition - 50})()
 
     with pytest.raises(InferenceError, match="impossible KL"):
-        Population(
-            structure=population.structure,
-            engine=Wrong(),
-            potentials=population.potentials,
-            marginals=population.marginals,
-            entropy=population.entropy,
-        ).kl(far)
+        evolve(population, engine=Wrong()).kl(far)
 
 
 def test_the_older_benchmarks_draw_as_before():

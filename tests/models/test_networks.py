@@ -112,8 +112,10 @@ def test_a_network_is_the_product_of_its_tables(seed):
 
 
 def test_a_structure_is_no_graph():
-    """What is wrong with tables is said by `log_cpds`, in test_cpds.py."""
+    """What else is wrong with tables is said by `log_cpds`, in test_cpds.py."""
     dag = Dag(Domain.from_sizes({"a": 2}), {})
+    with pytest.raises(StructureError, match="conditional table of 'a'"):
+        Model.from_cpds(dag, {"a": np.array([0.5, 0.6])})
     for call in (lambda: Model.from_cpds(dag.structure(), {}), lambda: project(Model.from_cpds(dag, HALF), dag.domain)):
         with pytest.raises(StructureError, match=r"a Dag is needed, got \w+; Dag.of\(structure\) makes one"):
             call()

@@ -316,19 +316,13 @@ def test_a_model_file_and_a_release_remember_both_tables(tmp_path):
 @pytest.mark.landing
 def test_a_release_with_next_to_no_noise_gives_the_tables_of_the_records():
     """Learned, then sampled: cross tables and siblings of the records return."""
-    run, every = fitted(
-        related(3),
-        THREE,
-        30_000,
-        4,
-        Budget.zcdp(1e4),
-        [
-            ("own", "size", "first.age", "age", "position"),
-            ("previous.age", "age", "first.age", "own", "position"),
-            ("age", "sex"),
-            ("first.age", "first.sex", "sex"),
-        ],
-    )
+    cliques = [
+        ("own", "size", "first.age", "age", "position"),
+        ("previous.age", "age", "first.age", "own", "position"),
+        ("age", "sex"),
+        ("first.age", "first.sex", "sex"),
+    ]
+    run, every = fitted(related(3), THREE, 30_000, 4, Budget.zcdp(1e4), cliques)
     model = RelatedModel(run.model)
     sampled = [(own, children, 1.0) for own, children in whole(model.sample(30_000, form="labels"))]
     for names in (("own", "age"), ("age", "size")):

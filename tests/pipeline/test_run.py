@@ -46,18 +46,11 @@ def test_the_relation_is_stated_once():
 
 def test_names_tables_and_objects_are_the_same(tmp_path):
     """With one seed, each way of naming the components gives the same model."""
+    names = {"mechanism": "laplace", "learner": "eb-map", "inference": "junction-tree"}
+    tables, objects = [{"name": name} for name in names.values()], [dpgm.make(*one) for one in names.items()]
     made = [
-        dpgm.fit(CODES, STRUCTURE, Budget.pure(1), *parts, neighbours="add-remove", randomness=dpgm.SeededRandomness(3))
-        for parts in (
-            (),
-            ("laplace", "eb-map", "junction-tree"),
-            ({"name": "laplace"}, {"name": "eb-map"}, {"name": "junction-tree"}),
-            (
-                dpgm.make("mechanism", "laplace"),
-                dpgm.make("learner", "eb-map"),
-                dpgm.make("inference", "junction-tree"),
-            ),
-        )
+        dpgm.fit(CODES, STRUCTURE, Budget.pure(1), *parts, **seeded(3))
+        for parts in ((), names.values(), tables, objects)
     ]
     for fit in made:
         assert np.array_equal(fit.model.potentials.values, made[0].model.potentials.values)

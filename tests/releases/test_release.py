@@ -109,12 +109,8 @@ def test_a_plain_release_has_no_caveat():
     assert caveats_of([stamped()]) == ()
     assert caveats_of([stamped(terms=dpgm.Terms(neighbours="replace-one", total="public"))]) == ()
     assert caveats_of([stamped(terms=dpgm.Terms(neighbours="add-remove", total=9))]) == ()
-    assert stamp_of([stamped()], "text") == {
-        "private": True,
-        "unsafe": None,
-        "conditions": [],
-        "guarantee": "text",
-    }
+    told = {"private": True, "unsafe": None, "conditions": [], "guarantee": "text"}
+    assert stamp_of([stamped()], "text") == told
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -136,11 +132,8 @@ def test_all_caveats_are_said_together():
     """A release with every flaw, unsafe first as in the guarantee."""
     options = {key: value for one, _ in KINDS.values() for key, value in one.items()}
     both = evolve(stamped(**options), unsafe="another reason")
-    assert [one.split(":")[0].split("(")[0].strip() for one in caveats_of([both])] == [
-        "UNSAFE",
-        "NOT PRIVATE",
-        "CONDITIONAL ON PUBLIC N",
-    ]
+    kinds = [one.split(":")[0].split("(")[0].strip() for one in caveats_of([both])]
+    assert kinds == ["UNSAFE", "NOT PRIVATE", "CONDITIONAL ON PUBLIC N"]
     assert both.guarantee().startswith("UNSAFE: another reason. Were it not: NOT PRIVATE")
 
 

@@ -32,6 +32,14 @@ def covariance(structure, theta):
     return (centred * weight[:, None]).T @ centred
 
 
+def test_potentials_that_probabilities_cannot_hold():
+    """At potentials of +-800 nats that cancel nothing is lost: x and y differ surely, and z is free given y."""
+    structure = Structure.chain(Domain.from_sizes({"x": 2, "y": 2, "z": 2}))
+    theta = np.array([-800.0, 800.0, 800.0, -800.0, 0.0, 0.0, 0.0, 0.0])
+    found = JunctionTree().compile(structure).curvature(Tables(structure, theta))(np.eye(8))
+    np.testing.assert_allclose(found, covariance(structure, theta), atol=1e-14)
+
+
 @given(
     potentials(scales=(1.0, 40.0, 700.0)),
     st.sampled_from([1.0, 1e-200, 1e200]),
