@@ -29,7 +29,7 @@ def normal(structure, seed, scale=1.0):
     return Tables(structure, scale * np.random.default_rng(seed).normal(size=structure.cells))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(potentials())
 def test_log_z_is_inside_whatever_the_model(theta):
     """On any structure of the kit's, with zeros and potentials to 700 nats; clusters of two cells at most."""

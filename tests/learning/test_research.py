@@ -237,7 +237,7 @@ def fitted(selector, budget, tmp_path, **more):
     [
         ("mst", Budget.pure(2)),
         ("aim", Budget.zcdp(3)),
-        ("grow", Budget.approx(3, "1e-6")),
+        ("mst", Budget.approx(3, "1e-6")),
     ],
 )
 def test_tables_are_measured_first_for_their_shares_and_the_rest_goes_on(then, budget, tmp_path):

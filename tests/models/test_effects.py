@@ -161,18 +161,19 @@ def test_contrasts_tell_one_effect_each():
     assert effects.noise(signs)[0, 0] == pytest.approx(float(contrasts.measurement.sum_variances[number]))
 
 
+@pytest.mark.landing  # the test above has it exactly
 def test_the_noise_of_contrasts_is_that_of_redrawn_releases():
-    """Claim: of fixed records, over 150 releases, within 45 %: four standard deviations of such a ratio are 46 %."""
+    """Claim: of fixed records, over 300 releases, within 30 %: four standard deviations of such a ratio are 33 %."""
     structure = Structure(DOMAIN, [("a", "b")])
     signs = np.multiply.outer([1.0, -1.0], [1.0, -1.0])
     single = np.multiply.outer([1.0, -1.0], [1.0, 1.0])
     drawn = []
-    for seed in range(150):
+    for seed in range(300):
         release = dpgm.release(ROWS, structure, Budget.zcdp("0.01"), "gaussian", split="contrasts", **seeded(seed))
         effects = effects_of([release], ("a", "b"), (2, 2))
         drawn.append([np.sum(effects.table * one) for one in (signs, single)])
     stated = np.diag(effects.noise(np.stack([signs, single])))
-    np.testing.assert_allclose(np.var(drawn, axis=0), stated, rtol=0.45)
+    np.testing.assert_allclose(np.var(drawn, axis=0), stated, rtol=0.3)
 
 
 def test_tied_tables_rounds_contributions_and_holdouts_tell_nothing():
