@@ -13,9 +13,15 @@ import pytest
 import dpgm_core as dpgm
 from dpgm_core.components.registry import Registry
 from dpgm_core.plugin import KINDS
-from tests.pages import DOCS, ROOT, assert_prints, commands, ended, run_here, run_page
+from tests.pages import DOCS, ROOT, assert_prints, commands, ended, module_at, run_here, run_page
 
 EXAMPLE = "docs/examples/health"
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """docs/pictures/make.py."""
+    return module_at(DOCS / "pictures/make.py")
 
 
 @pytest.fixture
