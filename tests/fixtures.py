@@ -20,6 +20,8 @@ import pytest
 from attrs import frozen
 
 import dpgm_core as dpgm
+from dpgm_core.components.registry import default_registry
+from dpgm_core.pipeline.run import Run
 from dpgm_core.privacy.accounting import Accountant, compose
 from dpgm_core.sources import as_source
 
@@ -373,3 +375,31 @@ class Batches:
             yield [self.codes[start : start + self.rows, domain.names.index(name)] for name in columns]
             if self.error is not None:
                 raise self.error
+
+
+def seeded(seed: int = 0) -> dict[str, object]:
+    """The settings of a simulated release or fit under add-remove."""
+    return {"neighbours": "add-remove", "randomness": dpgm.SeededRandomness(seed)}
+
+
+def dry_run(*settings: object, **named: object) -> None:
+    """The run's own check, with the arguments of `fit`."""
+    Run(*settings, **named).check()
+
+
+@contextlib.contextmanager
+def offered(mechanisms: Mapping[str, type]) -> Iterator[None]:
+    """Mechanisms of third parties under names, as plugins would offer them."""
+    default_registry.cache_clear()
+    for name, cls in mechanisms.items():
+        component = dpgm.Component(kind="mechanism", name=name, target="here:Mechanism", summary="unusual noise")
+        default_registry().add(component, cls, distribution="here")
+    yield
+    default_registry.cache_clear()
+
+
+class Unchecked:
+    """A learner that refuses no structure and no engine."""
+
+    def check(self, structure: object, inference: object) -> None:
+        """Anything will do."""

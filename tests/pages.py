@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import re
 import shlex
 import shutil
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from dpgm.cli import main
@@ -86,3 +88,11 @@ def assert_prints(page: Path, output: str) -> None:
             known, form = (exact, str) if title == "prints" else (masked, unnumbered)
             head = " ".join(form(line).removesuffix("...").split())
             assert any(one.startswith(head) for one in known), f"{page.name}: {line}"
+
+
+def module_at(path: Path) -> ModuleType:
+    """The module of a file that is in no package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,6 +1,5 @@
 """What docs/hooks makes of docstrings for the reference."""
 
-import importlib.util
 import inspect
 import re
 from pathlib import Path
@@ -8,21 +7,14 @@ from pathlib import Path
 import pytest
 
 import dpgm_core
+from tests.pages import module_at
 
 pytest.importorskip("griffe")
 pytestmark = pytest.mark.landing  # README's command for the tests installs no griffe
 HOOKS = Path(__file__).resolve().parents[1] / "docs" / "hooks"
 
 
-def hook(name):
-    """A module of docs/hooks, which is no package."""
-    spec = importlib.util.spec_from_file_location(name, HOOKS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-tabled = hook("parameters").tabled
+tabled = module_at(HOOKS / "parameters.py").tabled
 
 
 def test_sentences_about_parameters_become_a_numpy_section_after_the_prose():
@@ -83,7 +75,7 @@ def test_options_stay_whole_and_messages_wrap():
         + block.format("text", "spent:   a sentence\nage         0: 1%\n  to do: b &lt; c")
         + block.format("toml", "a-b = 1  # c")
     )
-    made = hook("lines").on_page_content(page, page=None)
+    made = module_at(HOOKS / "lines.py").on_page_content(page, page=None)
     strip = lambda text: re.sub("<[^>]*>", "", text)  # noqa: E731
     assert strip(made) == strip(page)
     assert re.findall('"whole">(.*?)<', made) == ["--seed", "--epsilon", "1e-6"]

@@ -1,6 +1,5 @@
 """The front page, the README and the how-tos say what is true: their commands run, their numbers are those measured."""
 
-import importlib.util
 import math
 import re
 import shutil
@@ -14,18 +13,15 @@ import pytest
 import dpgm_core as dpgm
 from dpgm_core.components.registry import Registry
 from dpgm_core.plugin import KINDS
-from tests.pages import DOCS, ROOT, assert_prints, commands, ended, run_here, run_page
+from tests.pages import DOCS, ROOT, assert_prints, commands, ended, module_at, run_here, run_page
 
 EXAMPLE = "docs/examples/health"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def drawn():
     """docs/pictures/make.py."""
-    spec = importlib.util.spec_from_file_location("pictures_make", DOCS / "pictures/make.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_at(DOCS / "pictures/make.py")
 
 
 @pytest.fixture
@@ -50,10 +46,7 @@ def rows(text: str, columns: int) -> list[list[str]]:
 
 @pytest.mark.landing
 def test_the_readme_runs_with_its_doors(health, capfd):
-    """The example, once more as it stands, then the five doors; what it prints is on the page; one charge for each fit.
-
-    The conformance kit runs in a process of its own, as pytest does.
-    """
+    """The example and the five doors run, print what the page says, and are charged once for each fit."""
     run_here(ROOT / "README.md")
     assert_prints(ROOT / "README.md", capfd.readouterr().out)
     assert (health / EXAMPLE / "out/report.html").is_file() and (DOCS / "pictures/report.png").stat().st_size < 200_000

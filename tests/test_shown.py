@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import dpgm_core as dpgm
 from dpgm.comparison import compare
 from dpgm_testing.strategies import budgets
+from tests.fixtures import seeded
 
 HOSTILE = "</td></table><script>alert('x')</script>\n\x1b[2J\u202e\"&"
 
@@ -116,10 +117,7 @@ def test_of_any_size():
 def test_seeds_and_textbook_noise_are_stamped():
     """A release, its model, its answers and a plan say in red why they promise less; others do not."""
     structure = dpgm.Structure(dpgm.Domain.from_sizes({"a": 2}), [("a",)])
-    noisy = dpgm.release(
-        np.zeros((5, 1), np.uint8), structure, dpgm.Budget.pure(1), neighbours="add-remove",
-        randomness=dpgm.SeededRandomness(1),
-    )  # fmt: skip
+    noisy = dpgm.release(np.zeros((5, 1), np.uint8), structure, dpgm.Budget.pure(1), **seeded(1))
     kept = evolve(noisy, private=True)
     unsafe = evolve(kept, unsafe="textbook noise")
     for release, stamps in ((noisy, "NOT PRIVATE"), (unsafe, "UNSAFE: textbook noise"), (kept, "")):

@@ -15,7 +15,8 @@ from benchmarks.harness.main import main
 from benchmarks.harness.runs import read
 from benchmarks.papers import chowdhury
 from benchmarks.protocol.directed import budget_ratio, by_counts, likelihood, over_baseline, tables
-from dpgm_core import Budget, Dag, Domain, Model, SeededRandomness, log_likelihood, release
+from dpgm_core import Budget, Dag, Domain, Model, log_likelihood, release
+from tests.fixtures import seeded
 
 NOWHERE = Path("/nowhere")
 SIZES = {
@@ -81,10 +82,7 @@ def test_questions_are_answered_by_the_truth_itself_but_for_its_smoothing():
 def test_the_baseline_reads_each_table_by_itself():
     """Counts below 0 are 0, and one more in each cell for KL."""
     net = small()
-    noisy = release(
-        net.records(50, 4), net.dag.structure(), Budget.pure("0.5"), neighbours="add-remove",
-        randomness=SeededRandomness(5),
-    )  # fmt: skip
+    noisy = release(net.records(50, 4), net.dag.structure(), Budget.pure("0.5"), **seeded(5))
     found = by_counts(noisy, net.dag, agree=False)
     table = np.asarray(noisy.tables["c", "a", "b"], dtype=float)
     assert (table < 0).any()
@@ -197,20 +195,9 @@ def test_the_report_has_ratios_real_records_and_times():
         for trial in (0, 1)
         for method, kl in (("baseline", 0.1), ("bayes-net", 0.05), ("bayes-net Gaussian", 0.06))
     ]
-    lines.append(
-        {"cell": "time hailfinder", "trial": 0, "method": "bayes-net", "whole": 12.0, "learning": 11.0, "nodes": 56}
-    )
-    lines.append(
-        {
-            "cell": "adult 1 pure",
-            "trial": 0,
-            "method": "mst",
-            "error2": 0.1,
-            "loglik": -20.0,
-            "seconds": 1.0,
-            "cells": 9,
-        }
-    )
+    times, records = {"whole": 12.0, "learning": 11.0, "nodes": 56}, {"error2": 0.1, "loglik": -20.0, "seconds": 1.0}
+    lines.append({"cell": "time hailfinder", "trial": 0, "method": "bayes-net"} | times)
+    lines.append({"cell": "adult 1 pure", "trial": 0, "method": "mst", "cells": 9} | records)
     text = tables(lines)
     rows = [[part.strip() for part in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
     assert ["bayes-net", "0.50 (0.00)"] in rows and ["bayes-net Gaussian", "0.60 (0.00)"] in rows

@@ -1,7 +1,6 @@
 """The families: truths over structures of their own, exact KL, unequal noise, the floor and what is reported; and a
 small version of the study, which the rule that silenced loud tables fails."""
 
-import itertools
 import json
 from argparse import ArgumentParser
 
@@ -18,6 +17,7 @@ from benchmarks.protocol import families
 from benchmarks.protocol.populations import GRAPHS, Population, one_way_margins, structure_of
 from benchmarks.protocol.trials import FAMILY_BASE, FAMILY_TRUTHS, METHODS, Cell, data_set, serves, work
 from dpgm_core import Tables
+from dpgm_testing.oracles import enumerated
 
 REPRODUCED = "matched/pairs8/k2/N5e3/rho0.01/zcdp"
 # (cell, draws): where most measured tables are silent; the first is the reproduction of issue 13.
@@ -38,16 +38,10 @@ def test_the_default_is_as_good_as_the_best_that_the_truth_could_choose(cell, tr
     assert results["eb-map"]["kl"] < 0.9 * families.floor(results)
 
 
-def brute_force(structure, potentials):
+def brute_force(potentials):
     """The joint distribution of a log-linear model, one axis per attribute."""
-    names = structure.domain.names
-    shape = structure.domain.shape(names)
-    logs = np.zeros(shape)
-    for clique, table in zip(structure.cliques, potentials.arrays(), strict=True):
-        for codes in itertools.product(*map(range, shape)):
-            logs[codes] += table[tuple(codes[names.index(name)] for name in clique)]
-    joint = np.exp(logs - logs.max())
-    return joint / joint.sum()
+    domain = potentials.structure.domain
+    return enumerated(potentials).probabilities.reshape(domain.shape(domain.names))
 
 
 @pytest.mark.parametrize(
@@ -58,8 +52,8 @@ def test_kl_is_that_of_the_joint_distributions(truth, graph, size):
     population = Population.draw(structure_of(graph, size), 3, truth)
     assert population.potentials.structure != population.structure
     theta = np.random.default_rng(0).normal(size=population.structure.cells)
-    true = brute_force(population.potentials.structure, population.potentials)
-    learned = brute_force(population.structure, Tables(population.structure, theta))
+    true = brute_force(population.potentials)
+    learned = brute_force(Tables(population.structure, theta))
     assert population.kl(theta) == pytest.approx(float(np.sum(true * np.log(true / learned))), abs=1e-10)
 
 
@@ -117,7 +111,7 @@ def test_the_independent_model_is_the_product_of_the_margins():
     """Its KL is that of the product of `one_way_margins`, which follow the less noisy of two tables."""
     data = data_set("half/pairs4/k2/N1e4/eps1/laplace-split", 500)
     margins = one_way_margins(data.release)
-    true = brute_force(data.population.potentials.structure, data.population.potentials)
+    true = brute_force(data.population.potentials)
     product = np.einsum("a,b,c,d->abcd", *(margins[name] for name in data.release.structure.domain.names))
     expected = float(np.sum(true * np.log(true / product)))
     assert METHODS["independent"].function(data)["independent"]["kl"] == pytest.approx(expected, abs=1e-10)
@@ -152,18 +146,16 @@ def test_the_report_says_the_targets_of_the_families(tmp_path, capsys):
     store = tmp_path / "trials.jsonl"
     told = {"naive oracle": {"kl": 0.09}, "uniform": {"kl": 0.3}, "independent": {"kl": 0.2}}
     em = {"cgm-em oracle": {"kl": 0.04}}
+    unsettled = {"converged": 0.0}
     runs = [
         ("matched/pairs8/k2/N1e3/rho0.01/zcdp", 110_000, {"eb-map": {"kl": 0.09}} | told),  # ratio 1
         ("matched/pairs8/k2/N1e3/rho0.01/zcdp", 110_001, {"eb-map": {"kl": 0.09}} | told | em),  # 2
-        (
-            "matched/pairs8/k2/N1e3/rho0.01/zcdp",
-            110_002,
-            {"eb-map": {"kl": 9.0, "converged": 0.0}},
-        ),  # nothing to compare with yet
+        # nothing to compare with yet
+        ("matched/pairs8/k2/N1e3/rho0.01/zcdp", 110_002, {"eb-map": {"kl": 9.0} | unsettled}),
         (
             "flat/pairs8/k2/N1e3/rho0.01/zcdp",
             110_000,
-            {"eb-map": {"kl": 0.22, "converged": 0.0}, "naive oracle": {"kl": 0.45}},
+            {"eb-map": {"kl": 0.22} | unsettled, "naive oracle": {"kl": 0.45}},
         ),
         ("sixth/pairs8/k2/N1e4/eps1/laplace-split", 110_000, {"eb-map": {"kl": 0.22}} | told),
     ]

@@ -121,11 +121,8 @@ def test_failed_runs_are_recorded_and_tried_again(tmp_path, capsys):
     assert run(tasks, failing, store, None) == 1
     assert "ValueError: no luck" in capsys.readouterr().err
     assert len(read(store)) == 2
-    assert [json.loads(text).get("error") for text in store.read_text().splitlines()] == [
-        None,
-        "ValueError: no luck",
-        None,
-    ]
+    errors = [json.loads(text).get("error") for text in store.read_text().splitlines()]
+    assert errors == [None, "ValueError: no luck", None]
     cure.touch()
     assert run(tasks, failing, store, None) == 0
     assert sorted(line["value"] for line in finished(store).values()) == [0, 1, 4]

@@ -39,31 +39,23 @@ def program(path: Path, text: str) -> str:
     return str(path)
 
 
-def test_an_environment_that_is_not_named_is_one_line(fresh, monkeypatch):
-    """The line names the variable to set."""
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (None, "DPGM_MBI_PYTHON is not set; set"),
+        ("", "cannot be run"),
+        (f'exec "{sys.executable}" -S "$@"', "ModuleNotFoundError"),
+        ("exit 3", "without a word"),
+    ],
+    ids=["not named", "not there", "without mbi", "ends at once"],
+)
+def test_an_environment_that_will_not_do_is_one_line(fresh, monkeypatch, tmp_path, script, words):
+    """The line names the variable to set, the interpreter that was tried or the import that failed."""
     monkeypatch.delenv(mbi_peer.VARIABLE, raising=False)
-    with pytest.raises(MissingPeer, match=r"^mbi was asked for, but DPGM_MBI_PYTHON is not set; set [^\n]*$"):
-        fit_something()
-
-
-def test_an_environment_that_is_not_there_is_one_line(fresh, monkeypatch, tmp_path):
-    """The line says which interpreter was tried."""
-    monkeypatch.setenv(mbi_peer.VARIABLE, str(tmp_path / "python"))
-    with pytest.raises(MissingPeer, match=r"^mbi was asked for, but [^\n]*cannot be run[^\n]*$"):
-        fit_something()
-
-
-def test_an_environment_without_mbi_is_one_line(fresh, monkeypatch, tmp_path):
-    """The line quotes the import that failed."""
-    monkeypatch.setenv(mbi_peer.VARIABLE, program(tmp_path / "python", f'exec "{sys.executable}" -S "$@"'))
-    with pytest.raises(MissingPeer, match=r"^mbi was asked for, but [^\n]*ModuleNotFoundError[^\n]*$"):
-        fit_something()
-
-
-def test_an_environment_that_says_nothing_is_one_line(fresh, monkeypatch, tmp_path):
-    """An interpreter that ends at once."""
-    monkeypatch.setenv(mbi_peer.VARIABLE, program(tmp_path / "python", "exit 3"))
-    with pytest.raises(MissingPeer, match=r"without a word"):
+    if script is not None:
+        path = tmp_path / "python"
+        monkeypatch.setenv(mbi_peer.VARIABLE, program(path, script) if script else str(path))
+    with pytest.raises(MissingPeer, match=rf"^mbi was asked for, but [^\n]*{words}[^\n]*$"):
         fit_something()
 
 

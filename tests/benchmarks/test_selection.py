@@ -48,8 +48,7 @@ def test_mirror_descent_reaches_the_optimum_of_least_squares():
 
 
 def test_the_first_step_follows_the_stiffest_largest_clique():
-    """By hand: each table's precision times the cells of the smallest largest clique that holds it per cell of its own,
-    summed by largest clique; the largest sum."""
+    """By hand: the largest sum of precisions, each times the cells of its largest clique per cell of its own."""
     tables = noisy([("x0", "x1"), ("x0",), ("x1", "x2")], 1, 4)
     cells = {clique: np.prod(TABLE.domain.shape(clique)) for clique in tables.structure.cliques}
     home = min((("x0", "x1"),), key=cells.get)

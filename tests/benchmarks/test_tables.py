@@ -129,8 +129,7 @@ def test_few_records_depend_mildly():
 
 
 def test_columns_of_a_file_become_codes(tmp_path):
-    """Labels in order; more than 60 numbers in 20 bins of equally many, what is no number in one of its own; columns
-    that do not vary are left out."""
+    """Labels keep their order, many numbers fall into 20 even bins, and columns that do not vary are left out."""
     ages = [str(number) for number in range(100)] + ["unknown"] * 5
     rows = [f"{age},{'no' if place % 3 else 'yes'},1" for place, age in enumerate(ages)]
     (tmp_path / "people.csv").write_text("age,there,one\n" + "\n".join(rows) + "\n")

@@ -13,7 +13,7 @@ pytest.importorskip("matplotlib")
 
 from benchmarks import selftuning
 from benchmarks.harness.main import main
-from benchmarks.harness.runs import Task, finished, read
+from benchmarks.harness.runs import Task, read
 from benchmarks.protocol.populations import Population, draw_release, structure_of
 from benchmarks.protocol.trials import (
     METHODS,
@@ -25,7 +25,6 @@ from benchmarks.protocol.trials import (
     kl_of,
     plain_oracle,
     ranks,
-    scores,
     study,
     summary,
     work,
@@ -139,13 +138,7 @@ def test_an_impossible_kl_is_refused():
             return type("", (), {"log_partition": beliefs.log_partition - 50})()
 
     with pytest.raises(InferenceError, match="impossible KL"):
-        Population(
-            structure=population.structure,
-            engine=Wrong(),
-            potentials=population.potentials,
-            marginals=population.marginals,
-            entropy=population.entropy,
-        ).kl(far)
+        evolve(population, engine=Wrong()).kl(far)
 
 
 def test_the_older_benchmarks_draw_as_before():
@@ -177,37 +170,6 @@ def test_summaries_and_ranks_by_hand():
     assert interval([2.0]) == pytest.approx((2.0, 2.0))
     low, high = interval([1.0, 4.0])
     assert low == pytest.approx(1.0) and high == pytest.approx(4.0)
-
-
-def test_a_study_resumes_without_repeating(tmp_path, capsys):
-    """Two tiny cells: the second start has nothing to do and changes nothing."""
-    store = tmp_path / "trials.jsonl"
-    given = ["--cells", "*", "--only-methods", "uniform,naive-discrepancy,naive-path,em-path", "--store", str(store)]
-    grid = dict.fromkeys(cells(("chain3",), 2, [(3000, 0.5), (10**4, 0.5)]), 2)
-    main(of(grid), given)
-    assert "16 to do" in capsys.readouterr().err
-    before = store.read_bytes()
-    main(of(grid), given)
-    assert "nothing to do" in capsys.readouterr().err and store.read_bytes() == before
-    assert len(finished(store)) == 16 and set(scores(read(store))) == set(grid)
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (["--cells", "nowhere*"], "no cell is called 'nowhere*'"),
-        (["--only-methods", "mle"], "no method is called 'mle'"),
-        (["--report"], "there are no finished runs"),
-    ],
-)
-def test_bad_command_lines_are_one_line(tmp_path, capsys, given, said):
-    """Unknown names and a missing store: exit code 2, nothing is written."""
-    grid = dict.fromkeys(cells(("chain1",), 2, [(3000, 0.5)]), 1)
-    with pytest.raises(SystemExit) as left:
-        main(of(grid), [*given, "--store", str(tmp_path / "none.jsonl")])
-    err = capsys.readouterr().err
-    assert left.value.code == 2 and said in err and err.count("\n") == 1
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_missing_peer_is_left_out_with_one_line(tmp_path, capsys, monkeypatch):

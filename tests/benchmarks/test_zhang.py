@@ -58,17 +58,12 @@ def measured(codes: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("graph", "size"), [("matching", 6), ("3-regular", 6), ("grid", 9)])
 def test_records_are_drawn_from_the_truth(graph, size):
-    """Products of 40,000 records; a false alarm, one of at most 36 beyond 5.5 deviations, in 1e-6 of seeds."""
+    """Products of 10,000 records, and of Gibbs sampling, which no benchmark takes at so few attributes; a false alarm,
+    one of at most 36 beyond 5.5 deviations, in 1e-6 of seeds."""
     rng = np.random.default_rng(1)
     truth = ising(graph, size, rng)
-    assert np.abs(measured(truth.records(10_000, rng)) - moments(truth)).max() <= 5.5 / 100
-
-
-def test_gibbs_sampling_is_the_exact_law():
-    """Likewise, though no benchmark takes it at so few attributes."""
-    rng = np.random.default_rng(2)
-    truth = ising("grid", 9, rng)
-    assert np.abs(measured(_gibbs(truth.couplings, 10_000, rng)) - moments(truth)).max() <= 5.5 / 100
+    for codes in (truth.records(10_000, rng), *([_gibbs(truth.couplings, 10_000, rng)] if graph == "grid" else ())):
+        assert np.abs(measured(codes) - moments(truth)).max() <= 5.5 / 100
 
 
 def test_truths_are_as_told():
@@ -169,8 +164,7 @@ def test_the_excess_risk_falls_with_the_budget():
 
 
 def test_claims_are_judged_by_slopes():
-    """Crossings that grow as sqrt(p) reproduce a cell of sqrt(p) and not a cell of log p; what was not run is not
-    attempted."""
+    """Crossings that grow as sqrt(p) reproduce a claim of sqrt(p) and not one of log p; no runs, no verdict."""
 
     def search(cell: str, method: str, place: int) -> dict:
         outcomes = {str(place - 1): [0, 10], str(place): [10, 10]}

@@ -101,8 +101,7 @@ def test_describe_lists_every_option():
 
 
 def test_odd_classes_and_values_stay_readable():
-    """An option without a default is asked for with its type and help. No annotations, or a validator that fails in a
-    way of its own: still one OptionError. A frame's repr shows records, so its type is named instead."""
+    """A missing option is asked for by type and help; odd validators give one OptionError; reprs are not shown."""
 
     @attrs.frozen(kw_only=True)
     class Needs:
@@ -155,8 +154,7 @@ class Inner:
 
 
 def test_an_option_may_hold_an_object_that_no_file_does():
-    """It is taken as it is and kept when others change; as plain values it is a text that says so, which is refused by
-    the option's name."""
+    """The object is taken as it is and kept; as plain values it is a text, which is refused by the option's name."""
 
     held = Thing()
     mine = build(Inner, {"thing": held}, what="learner 'mine'")
@@ -178,8 +176,7 @@ class Outer:
 
 
 def test_an_option_that_is_a_component_is_changed_by_a_table():
-    """`with_options` sets the options named in the table and keeps the others, an object that a file only tells of
-    among them; a component that was a name becomes the table."""
+    """`with_options` sets what the table names and keeps the rest; a component given by name becomes the table."""
     held = Thing()
     outer = Outer(inner=Inner(thing=held), often=5)
     table = {"name": "inner", **plain_options(outer.inner), "count": 2}

@@ -53,8 +53,7 @@ def test_records_come_from_the_declaration():
 
 
 def test_without_records_of_its_own_a_source_is_not_checked():
-    """Without any, what needs them is skipped, not failed, and says what would do; a function that makes a source of
-    core instead of the one under test fails the checks."""
+    """Checks that need records are skipped with a hint; records of another source class fail the checks."""
     report = check_component(Held, "source", profile=QUICK)
     assert report.ok and {one.status for one in report.outcomes} == {"passed", "skipped"}
     assert all("records='package.module:function'" in one.message for one in report.outcomes if one.message)

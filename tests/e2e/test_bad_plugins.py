@@ -10,7 +10,7 @@ import pytest
 from dpgm_core import __version__
 from dpgm_core.components.options import option
 from dpgm_core.components.registry import Offer, Registry
-from dpgm_core.errors import ContestedComponent, IncompatiblePlugin
+from dpgm_core.errors import IncompatiblePlugin
 from dpgm_core.plugin import Component
 
 
@@ -45,28 +45,6 @@ def test_a_plugin_for_a_newer_core_is_explained_and_not_imported(requirement, tm
     assert asked.returncode == 2 and "too-new 2.0 is broken: it needs" in asked.stderr
 
 
-def test_a_wrong_signature_is_named_with_expected_and_found():
-    """Component, distribution, version, method, what the contract says and what is there."""
-
-    @attrs.frozen(kw_only=True)
-    class Wrong:
-        def noise(self, sensitivity, epsilon):
-            raise NotImplementedError
-
-    with pytest.raises(IncompatiblePlugin) as refusal:
-        offered("mechanism", Wrong).load("mechanism", "mine")
-    text = str(refusal.value)
-    for part in ("mechanism 'mine' of someones-plugin 3.1", "noise(self, sensitivity, epsilon)", "budget: "):
-        assert part in text, text
-
-
-@pytest.mark.parametrize(("kind", "method"), [("mechanism", "noise"), ("learner", "check"), ("source", "batches")])
-def test_a_missing_method_is_named(kind, method):
-    """The class lacks what its kind is for."""
-    with pytest.raises(IncompatiblePlugin, match=rf"{kind} 'mine' of someones-plugin 3\.1.*{method}"):
-        offered(kind, attrs.make_class("Empty", {}, frozen=True, kw_only=True)).load(kind, "mine")
-
-
 @pytest.mark.parametrize(
     ("kind", "name"), [("mechanism", "name"), ("learner", "name"), ("source", "source"), ("learner", "learn")]
 )
@@ -89,12 +67,3 @@ def test_an_option_of_that_name_elsewhere_is_fine():
             raise NotImplementedError
 
     assert offered("mechanism", Fine).load("mechanism", "mine") is Fine
-
-
-def test_a_taken_name_names_both():
-    """Both distributions with their versions, and how to choose."""
-    component = Component(kind="learner", name="mine", target="x:Y", summary="s")
-    both = (("one", "1.0"), ("two", "2.5"))
-    registry = Registry([Offer(component=component, distribution=one, version=version) for one, version in both])
-    with pytest.raises(ContestedComponent, match=r"one 1\.0 and two 2\.5.*DPGM_DISABLE"):
-        registry.load("learner", "mine")

@@ -30,13 +30,13 @@ from dpgm_core import (
 )
 from dpgm_core.learning import Simulator, expected_distance
 from dpgm_core.learning.selector import Selection, SelectionPlan
-from dpgm_core.pipeline.run import Run
 from dpgm_core.privacy.contrasts import products, spread
 from dpgm_core.releases.pooling import pool
 from dpgm_core.releases.totals import contradictions
 from dpgm_core.releases.views import implausible, plausible
 from dpgm_core.sources import as_source
 from dpgm_core.structure.workload import Workload
+from tests.fixtures import dry_run
 
 DOMAIN = Domain.from_sizes(dict.fromkeys("abcd", 2))
 PAIRS = Structure(DOMAIN, [("a", "b"), ("b", "c"), ("c", "d")])
@@ -209,11 +209,6 @@ def test_learners_of_tables_are_refused_by_name_before_the_charge(tmp_path, lear
     with pytest.raises(OptionError, match=named):
         learn(noisy(), learner)
     assert ledger.remaining() == Budget.zcdp(1)
-
-
-def dry_run(*settings, **named):
-    """The run's own check, with the arguments of `fit`."""
-    Run(*settings, **named).check()
 
 
 def test_dry_runs_and_plans_refuse_what_a_fit_does():

@@ -63,8 +63,7 @@ def fitted(data, name, **more):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FITS)
 def test_a_fit_is_that_of_records_held_here(name):
-    """Claim: with the same words the same model, bit for bit, and the source is left; `check` passes and sums
-    nothing."""
+    """The model is the same, bit for bit; `check` passes and sums nothing, and the source is closed."""
     structure, budget, learner, workload = FITS[name]
     source = Partitioned(table=TABLE, parts=4)
     Run(source, structure, budget, learner=learner, workload=workload, terms=TERMS).check()
@@ -140,8 +139,7 @@ def test_names_and_types_are_found_wanting_by_a_dry_run(name, table, words, tmp_
     ],
 )
 def test_a_fit_whose_engine_is_lost_in_the_middle_says_what_is_kept(name, lost, words, tmp_path):
-    """Claim: the ledger holds the charge; the error is one line, says so, and has no word of a record; what was
-    measured is in its file, for whoever learns from it."""
+    """The ledger holds the charge, the error is one line without a record, and what was measured is in its file."""
     book = Ledger.create(tmp_path / "x.ledger", name="x", budget=Budget.zcdp(1), neighbours="add-remove")
     source = Partitioned(table=TABLE, fails_at=lost)
     with pytest.raises(LearningFailed, match=words) as caught:

@@ -151,16 +151,10 @@ def test_relations_totals_and_rows_per_person_are_as_for_other_learners(terms, t
     """A measured pair is within .03 of the records'; sampling of whole persons moves it by less than .02."""
     import pyarrow as pa
 
-    structure = Structure.complete(DOMAIN) if target == "named" else target
-    model = dpgm.fit(
-        pa.table({**ROWS, "id": PERSONS}),
-        structure,
-        Budget.pure(5) if target == "named" else Budget.zcdp(1),
-        learner="mixture",
-        workload=None if target == "named" else Workload.all(DOMAIN, 2),
-        terms=terms,
-        randomness=SeededRandomness(1),
-    ).model
+    asked = (Structure.complete(DOMAIN), Budget.pure(5)) if target == "named" else (target, Budget.zcdp(1))
+    settings = {"workload": None if target == "named" else Workload.all(DOMAIN, 2), "terms": terms}
+    rows, seed = pa.table({**ROWS, "id": PERSONS}), SeededRandomness(1)
+    model = dpgm.fit(rows, *asked, learner="mixture", randomness=seed, **settings).model
     true = np.bincount(CODES["x0"] * 2 + CODES["x3"], minlength=4).reshape(2, 2) / 3000
     assert np.abs(model.marginal(["x0", "x3"]) - true).max() < 0.03
     assert model.private is False and model.domain == DOMAIN

@@ -16,7 +16,7 @@ from dpgm_core.privacy.tabulated import TabulatedNoise, calibrate_tabulated
 from dpgm_core.releases.release_file import load_release
 from dpgm_core.releases.saving import session_size
 from dpgm_testing.unusual import Power, TwoWidths
-from tests.fixtures import Unread
+from tests.fixtures import Unread, offered, seeded
 
 DOMAIN = Domain.from_sizes(dict.fromkeys("abc", 2))
 CODES = np.random.default_rng(1).integers(0, 2, (2000, 3)).cumsum(axis=1) % 2
@@ -34,14 +34,10 @@ def ledger_in(folder, budget):
 
 
 @pytest.fixture(autouse=True)
-def offered():
+def under_names():
     """Mechanisms of third parties under names, as plugins would offer them."""
-    default_registry.cache_clear()
-    for name, cls in OFFERED.items():
-        component = dpgm.Component(kind="mechanism", name=name, target="here:Mechanism", summary="unusual noise")
-        default_registry().add(component, cls, distribution="here")
-    yield
-    default_registry.cache_clear()
+    with offered(OFFERED):
+        yield
 
 
 PAIRS = [*itertools.product([*names("mechanism"), *OFFERED], names("selector"))]
@@ -54,9 +50,9 @@ def test_a_pair_fits_and_is_verified_or_is_refused_before_the_charge(tmp_path, m
     """The sentence of docs/mixing.md."""
     budget, path = BUDGETS[kind], tmp_path / "x.release.dpgm"
     book = ledger_in(tmp_path, budget)
-    more = {"workload": DOMAIN, "neighbours": "add-remove", "ledger": book, "save_release": path}
     try:
-        fit = dpgm.fit(CODES, selector, budget, mechanism, randomness=dpgm.SeededRandomness(1), **more)
+        more = {"workload": DOMAIN, "ledger": book, "save_release": path}
+        fit = dpgm.fit(CODES, selector, budget, mechanism, **seeded(1), **more)
     except DpgmError as error:
         assert not isinstance(error, dpgm.LearningFailed) and "\n" not in str(error)
         assert not book.history() and not path.exists()
@@ -178,8 +174,7 @@ def test_a_learner_that_needs_log_concave_noise_refuses_before_the_charge(tmp_pa
 def test_a_reader_without_the_plugin_verifies_a_tabulated_session(tmp_path):
     """The distribution is in the file; steps whose distribution has less noise are refused in one line."""
     path = tmp_path / "x.release.dpgm"
-    more = {"workload": DOMAIN, "neighbours": "add-remove", "save_release": path}
-    dpgm.fit(CODES, "mst", BUDGETS["approx"], "power", randomness=dpgm.SeededRandomness(1), **more)
+    dpgm.fit(CODES, "mst", BUDGETS["approx"], "power", workload=DOMAIN, save_release=path, **seeded(1))
     default_registry.cache_clear()
     with pytest.raises(dpgm.PluginError):
         dpgm.make("mechanism", "power")

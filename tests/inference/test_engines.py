@@ -14,6 +14,7 @@ from dpgm_core.errors import DomainError, InferenceError, OptionError, Structure
 from dpgm_core.inference.constraints import ConstrainedEngine, check_constraints, constrained
 from dpgm_core.inference.contract import Batched, Beliefs, Engine, Explainer, SecondOrder
 from dpgm_core.inference.junction_tree.engine import JunctionTree, JunctionTreeEngine
+from dpgm_core.inference.kernels import loading
 from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_core.inference.quasi_newton import Secants, infer_all, steady
 from dpgm_core.models.distribution import Distribution
@@ -89,18 +90,6 @@ def test_nonsense_is_refused_where_nothing_is_possible_too(bad):
         JunctionTree().compile(structure).infer(Tables.zeros(Structure(PLAIN, [("a",)])))
 
 
-def test_second_derivatives_are_those_of_the_cliques_asked_for():
-    """Also of several directions at once, and where a column is read off another."""
-    structure = Structure(MAPPED, [("b",), ("a", "c")])
-    theta = Tables(structure, np.random.default_rng(1).normal(size=structure.cells))
-    engine = JunctionTree().compile(structure)
-    directions = np.eye(structure.cells)
-    found, step = engine.curvature(theta)(directions), 1e-5
-    for number, direction in enumerate(directions):
-        sides = [engine.infer(theta.like(theta.values + s * step * direction)).marginals.values for s in (1, -1)]
-        np.testing.assert_allclose(found[:, number], (sides[0] - sides[1]) / (2 * step), atol=1e-7)
-
-
 def test_what_no_record_satisfies_is_refused_by_name():
     """Three constraints of which any two leave records: only together do they contradict."""
     two = Domain.from_sizes(dict.fromkeys("abc", 2))
@@ -156,6 +145,25 @@ def test_it_says_what_the_engine_within_will_do():
     assert str(engine.explain()) == str(JunctionTree().plain(structure.narrowed).explain())
     with pytest.raises(InferenceError, match="cannot say"):
         LoopyBP().compile(structure).explain()
+
+
+@pytest.mark.parametrize(
+    ("inference", "runs_on"), [(JunctionTree(), "executor"), (LoopyBP(), "flat")], ids=["junction-tree", "loopy-bp"]
+)
+def test_engines_travel_to_machines_without_numba_and_back(inference, runs_on, monkeypatch):
+    """What was asked for travels, not what it meant: "auto" is chosen again."""
+    structure = Structure.complete(Domain.from_sizes(dict.fromkeys("abcd", 2)))
+    engine = inference.compile(structure)
+    theta = Tables(structure, np.random.default_rng(0).normal(size=structure.cells))
+    expected, sent = engine.infer(theta).log_partition, pickle.dumps(engine)
+    with monkeypatch.context() as there:
+        there.setattr(loading, "_LACKS", ["is not installed"])
+        travelled = pickle.loads(sent)
+        assert getattr(travelled, runs_on) in ("numpy", None)
+        assert travelled.infer(theta).log_partition == pytest.approx(expected, rel=1e-12)
+        sent = pickle.dumps(travelled)
+    again = getattr(pickle.loads(sent), runs_on)
+    assert again == engine.executor if runs_on == "executor" else (again is None) == (engine.flat is None)
 
 
 # --- Many inferences on one structure

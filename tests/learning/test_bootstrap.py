@@ -1,9 +1,5 @@
 """Error bars: what replicates must vary by, what intervals must cover, and who cannot have them."""
 
-import io
-import json
-import zipfile
-
 import attrs
 import numpy as np
 import pytest
@@ -13,6 +9,7 @@ from scipy import stats
 import dpgm_core as dpgm
 from dpgm_core import Budget, Domain, Fit, Model, SeededRandomness, Structure, Tables, bootstrap, combine
 from dpgm_core.errors import BudgetError, IncompatiblePlugin, InferenceError, ModelFileError, OptionError
+from tests.fixtures import Unchecked
 
 ONE = Structure(Domain.from_sizes({"a": 4, "b": 4}), [("a", "b")])
 CHAIN = Structure.chain(Domain.from_sizes({"a": 3, "b": 2, "c": 2}))
@@ -20,11 +17,8 @@ SHARES = np.arange(10, 26) / 280
 
 
 @frozen(kw_only=True)
-class Counts:
+class Counts(Unchecked):
     """A learner whose answer is known in closed form: one table, moved evenly to sum to N, and taken at its word."""
-
-    def check(self, structure, inference):
-        pass
 
     def learn(self, curator, inference, *, randomness, progress):
         release = curator.release()
@@ -174,10 +168,7 @@ def test_the_seed_of_the_release_does_not_give_its_noise_again():
     drawn = []
 
     @frozen(kw_only=True)
-    class Watching:
-        def check(self, structure, inference):
-            pass
-
+    class Watching(Unchecked):
         def learn(self, curator, inference, *, randomness, progress):
             release = curator.release()
             drawn.append(release.tables.values)
@@ -189,9 +180,8 @@ def test_the_seed_of_the_release_does_not_give_its_noise_again():
         assert np.abs(one - drawn[0]).max() > 4
 
 
-def test_a_file_keeps_the_replicates_to_the_bit(chain, tmp_path):
-    """Saved, read and saved again: the same intervals and the same bytes; `using` keeps them too. -inf is a legal
-    potential of a replicate. Before there were replicates, model.json did not speak of them."""
+def test_a_file_keeps_the_replicates_to_the_bit(chain, tmp_path, members_of, written):
+    """A file gives the same intervals and bytes again, -inf included; files from before replicates are read."""
     chain.save(tmp_path / "m.dpgm")
     read = dpgm.load_model(tmp_path / "m.dpgm")
     for model in (read, read.using("junction-tree"), chain.using("junction-tree")):
@@ -206,53 +196,35 @@ def test_a_file_keeps_the_replicates_to_the_bit(chain, tmp_path):
     assert interval_of(read, ("a", "b")).low.min() == 0
     bare = Model(chain.structure, chain.potentials, releases=[chain.release], provenance=chain.provenance)
     bare.save(tmp_path / "new.dpgm")
-    with zipfile.ZipFile(tmp_path / "new.dpgm") as archive:
-        document = archive.read("model.json").decode()
-    assert '"replicates": 0,' in document
-    old = document.replace('"replicates": 0,', "").encode()
-    rewritten(tmp_path / "new.dpgm", tmp_path / "old.dpgm", {"model.json": old})
-    assert dpgm.load_model(tmp_path / "old.dpgm").replicates == ()
-
-
-def rewritten(source, target, changes: dict, **documents: object) -> None:
-    """A copy of an archive with members replaced, and facts of model.json."""
-    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
-        for name in old.namelist():
-            content = changes.get(name, old.read(name))
-            if name == "model.json":
-                content = json.dumps(json.loads(content) | documents).encode()
-            if content is not None:
-                new.writestr(name, content)
-
-
-def packed(values: np.ndarray) -> bytes:
-    buffer = io.BytesIO()
-    np.savez(buffer, values=values)
-    return buffer.getvalue()
+    members = members_of(tmp_path / "new.dpgm")
+    assert b'"replicates": 0,' in members["model.json"]
+    old = members["model.json"].replace(b'"replicates": 0,', b"")
+    assert dpgm.load_model(written(tmp_path / "old.dpgm", members | {"model.json": old})).replicates == ()
 
 
 CELLS = 40 * CHAIN.cells
+#: Of a file: what model.json says of the number of replicates, and the values beside it.
 HOSTILE = {
-    **{f"count {count}": ({}, {"replicates": count}) for count in (10**9, 1, -40, True, "40", None, 39)},
-    "missing": ({"replicates.npz": None}, {}),
-    "short": ({"replicates.npz": packed(np.zeros(CELLS - 1, np.float32))}, {}),
-    "double": ({"replicates.npz": packed(np.zeros(CELLS))}, {}),
-    "two-dimensional": ({"replicates.npz": packed(np.zeros((40, CHAIN.cells), np.float32))}, {}),
-    "NaN": ({"replicates.npz": packed(np.full(CELLS, np.nan, np.float32))}, {}),
-    "infinite": ({"replicates.npz": packed(np.full(CELLS, np.inf, np.float32))}, {}),
-    "no array": ({"replicates.npz": b"PK"}, {}),
+    **{f"count {count}": (count, np.zeros(CELLS, np.float32)) for count in (10**9, 1, -40, True, "40", None, 39)},
+    "missing": (40, None),
+    "short": (40, np.zeros(CELLS - 1, np.float32)),
+    "double": (40, np.zeros(CELLS)),
+    "two-dimensional": (40, np.zeros((40, CHAIN.cells), np.float32)),
+    "NaN": (40, np.full(CELLS, np.nan, np.float32)),
+    "infinite": (40, np.full(CELLS, np.inf, np.float32)),
+    "no array": (40, b"PK"),
 }
 
 
 @pytest.mark.parametrize("key", HOSTILE)
-def test_damaged_replicates_are_refused(chain, tmp_path, key):
+def test_damaged_replicates_are_refused(chain, tmp_path, members_of, written, changed, npz, key):
     """Wrong numbers of replicates, wrong sizes and types, and what is no log-potential: one ModelFileError."""
     chain.save(tmp_path / "sound.dpgm")
-    changes, facts = HOSTILE[key]
-    rewritten(tmp_path / "sound.dpgm", tmp_path / "x.dpgm", changes, **facts)
-    with pytest.raises(ModelFileError) as caught:
-        dpgm.load_model(tmp_path / "x.dpgm")
-    assert "x.dpgm" in str(caught.value)
+    members, (count, values) = members_of(tmp_path / "sound.dpgm"), HOSTILE[key]
+    members["model.json"] = changed(members["model.json"], {("replicates",): count})
+    members["replicates.npz"] = npz(values=values) if isinstance(values, np.ndarray) else values
+    with pytest.raises(ModelFileError, match=r"x\.dpgm"):
+        dpgm.load_model(written(tmp_path / "x.dpgm", {name: one for name, one in members.items() if one is not None}))
 
 
 # --- who cannot be bootstrapped -----------------------------------------------------------------------------------
@@ -266,9 +238,7 @@ def test_senseless_numbers_of_replicates_are_refused(chain, count):
 
 
 def test_what_cannot_be_simulated_is_refused(chain):
-    """Of a model without a release nobody knows the noise; loopy-bp answers, but draws no records; how much a simulated
-    person would add to a table of normalised contributions is in no release; psgd takes many releases of subsamples,
-    and the model holds one of them."""
+    """No release, an engine that draws no records, normalised contributions, and rounds of subsamples."""
     with pytest.raises(OptionError, match="carries no release"):
         bootstrap(Model(chain.structure, chain.potentials, provenance=chain.provenance))
     with pytest.raises(InferenceError, match="cannot draw records"):
@@ -309,13 +279,10 @@ def test_pooled_releases_are_simulated_together(learner):
 
 
 @frozen(kw_only=True)
-class Logs:
+class Logs(Unchecked):
     """A learner of this file, not registered: the logarithm of the counts, above a floor that it finds itself."""
 
     floor: float = 0.0
-
-    def check(self, structure, inference):
-        pass
 
     def learn(self, curator, inference, *, randomness, progress):
         release = curator.release()
@@ -349,16 +316,13 @@ class Stumbles(Logs):
 
 
 def test_learners_that_cannot_be_refitted_say_why():
-    """A file cannot name an unregistered learner; given as an object, its tuning is fixed all the same. A simulated
-    release is one release: whoever wants another gets the reason. Leaving a failed refit out in silence would make the
-    error bars too short."""
+    """An unregistered learner, one that asks for two releases, and one whose refit fails, which is named."""
     model = dpgm.learn(released(ONE, 500, 1, 1), Logs()).model
     with pytest.raises(OptionError, match=r"Logs, which is not registered; give it as bootstrap\(model, learner="):
         bootstrap(model, 2)
     assert len(bootstrap(model, 2, learner=Logs()).replicates) == 2
     with pytest.raises(OptionError, match="has no option 'floor'"):
         bootstrap(model, 2, learner="naive-mle")
-    model = dpgm.learn(released(ONE, 500, 1, 1), Logs()).model
     with pytest.raises(OptionError, match=r"Greedy cannot be bootstrapped: .*replay") as caught:
         bootstrap(model, 2, learner=Greedy())
     assert isinstance(caught.value.__cause__, BudgetError)
@@ -390,8 +354,7 @@ def test_a_refitter_is_used_with_the_tuning_fixed():
 
 
 def test_refits_that_go_together_are_asked_for_together():
-    """`many` gets the releases that one call after another would get; what it forgets is an error, and a failure names
-    the refits it was in."""
+    """`many` gets the releases that single calls would get; too few answers and failures are errors."""
     seen = []
 
     class Together:
@@ -429,10 +392,7 @@ def test_refits_that_go_together_are_asked_for_together():
 
 
 def test_replicates_made_elsewhere_serve_too(chain, tmp_path):
-    """`with_replicates` takes log-potentials, (B, cells), and shares the engine; another shape is refused.
-
-    Any precision goes into a file, and comes out with what such a file keeps.
-    """
+    """`with_replicates` takes log-potentials, (B, cells), of any precision; another shape is refused."""
     potentials = np.stack([chain.potentials.values, chain.potentials.values + 1.0])
     made = chain.with_replicates(potentials)
     assert made.engine is chain.engine and len(made.replicates) == 2

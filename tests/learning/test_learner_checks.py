@@ -10,6 +10,7 @@ from dpgm_core import Budget, Dag, Domain, OptionError, Selection, Structure, St
 from dpgm_core.errors import IncompatiblePlugin
 from dpgm_core.pipeline import run as pipeline
 from dpgm_core.pipeline.run import Run
+from tests.fixtures import Unchecked
 from tests.learning.pairs import CODES, DOMAIN, RHO, TERMS, WORKLOAD, Undirected, new_ledger
 
 
@@ -78,11 +79,8 @@ class InParts(Network):
 
 
 @frozen(kw_only=True)
-class InSteps(Network):
+class InSteps(Unchecked):
     """It opens a session of its own."""
-
-    def check(self, structure, inference):
-        """Anything will do."""
 
     def learn(self, curator, inference, *, randomness, progress):
         with curator.session(workload=WORKLOAD):
@@ -90,9 +88,7 @@ class InSteps(Network):
 
 
 def test_learners_of_sessions_and_parts_are_refused_before_the_charge():
-    """Beside a selector a learner that opens a session would find no records to ask; on its own a plan says that it
-    takes no one release. A session leaves one release, of which no tenth can be had; all of it may be asked for by its
-    amount."""
+    """A session of the learner's own beside a selector, and a tenth of a session's release, are refused."""
     with pytest.raises(OptionError, match="asks more of the records than tables"):
         pipeline.plan_selection(Arrow(), RHO, WORKLOAD, InSteps(), terms=TERMS)
     pair = dpgm.Structure(DOMAIN, [("a", "b")])
@@ -103,13 +99,10 @@ def test_learners_of_sessions_and_parts_are_refused_before_the_charge():
 
 
 @frozen(kw_only=True)
-class InPartsOfPairs(Network):
+class InPartsOfPairs(Unchecked):
     """Attributes alone at once; of pairs a tenth first, then the rest."""
 
     order: int = 2
-
-    def check(self, structure, inference):
-        """Anything will do."""
 
     def learn(self, curator, inference, *, randomness, progress):
         if max(map(len, curator.structure.cliques)) >= self.order:
@@ -157,8 +150,7 @@ def ways_to_ask(selector, learner, workload, ledger):
 )
 @pytest.mark.parametrize("selector", [Undirected(), Undirected(directed=True)], ids=["cliques", "network"])
 def test_what_a_learner_asks_for_may_depend_on_the_structure(tmp_path, learner, words, selector):
-    """It is asked over pairs and triples too, as if of records and as if of the session's release: by plan, check and
-    fit alike, with nothing charged."""
+    """Plan, check and fit ask over pairs and triples, of records and of the session's release; nothing is charged."""
     book = new_ledger(tmp_path)
     wanted = Workload.all(DOMAIN, 3)
     for refused in ways_to_ask(selector, learner, wanted, book):

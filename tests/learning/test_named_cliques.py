@@ -11,12 +11,15 @@ from dpgm_core.learning.named_cliques import NamedCliques, deviation, left_for_t
 from dpgm_core.pipeline.run import Run, plan_selection
 from dpgm_core.privacy.measurement import measure, noisy_contrasts
 from dpgm_testing.unusual import Power
+from tests.fixtures import dry_run
 from tests.learning.pairs import Unread
 from tests.private_columns import private_bins
 
 DOMAIN = Domain([private_bins("age", 8), private_bins("hours", 8), Attribute.of_size("b", 2)])
 STRUCTURE = Structure(DOMAIN, [("b", "age"), ("age", "hours")])
 TERMS = Terms(neighbours="add-remove")
+RNG = np.random.default_rng(0)
+DATA = {name: RNG.integers(0, size, 500) for name, size in (("age", 100), ("hours", 100), ("b", 2))}
 PER_GROUP = Contributions(per="group")
 TEXTBOOK = {"name": "laplace", "exact": False, "allow_unsafe": True}
 TWO_ROWS = {"neighbours": "add-remove", "person": "id", "rows_per_person": 2}
@@ -33,11 +36,6 @@ REFUSED = {
     "too little": ({"budget": Budget.pure("0.0001")}, BudgetError, "too little to choose by"),
     "a workload": ({"workload": DOMAIN}, OptionError, "workload"),
 }
-
-
-def dry_run(*settings, **named):
-    """The run's own check, with the arguments of `fit`."""
-    Run(*settings, **named).check()
 
 
 @pytest.mark.parametrize(
@@ -91,8 +89,7 @@ def test_what_fails_once_bins_are_paid_for_is_work_that_failed(monkeypatch, tmp_
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_named_cliques_are_fitted_over_the_bins_found(neighbours):
-    """Claim: the model is over the bins that were found, its structure is the one named, its cost the whole budget, and
-    its guarantee says that the structure is public and the bins are not."""
+    """The structure is the one that was named, over the bins that were found; the cost is the whole budget."""
     rng = np.random.default_rng(0)
     ages = rng.integers(0, 100, 3000)
     data = {"age": ages, "hours": np.minimum(ages // 2 + rng.integers(0, 20, 3000), 99), "b": ages % 2}
@@ -114,9 +111,7 @@ def test_named_cliques_are_fitted_over_the_bins_found(neighbours):
 @pytest.mark.parametrize(("mechanism", "kind"), [(Power(), "tabulated"), ("laplace", "discrete-laplace")])
 def test_tables_over_private_bins_have_the_mechanism_that_is_named(mechanism, kind, budget):
     """Claim: the bins are core's own, and the plan shows the noise of the mechanism."""
-    rng = np.random.default_rng(0)
-    data = {name: rng.integers(0, size, 500) for name, size in (("age", 100), ("hours", 100), ("b", 2))}
-    done = fit(data, STRUCTURE, budget, mechanism, neighbours="add-remove")
+    done = fit(DATA, STRUCTURE, budget, mechanism, neighbours="add-remove")
     assert len(done.release.session.bins) == 2
     assert {noise.event.kind for noise in done.release.noise} == {kind}
     planned = plan(STRUCTURE, budget, mechanism, terms=TERMS)
@@ -126,10 +121,8 @@ def test_tables_over_private_bins_have_the_mechanism_that_is_named(mechanism, ki
 @pytest.mark.parametrize("epsilon", ["1", "8"])
 def test_the_plan_of_tables_over_private_bins_shows_what_is_drawn(epsilon):
     """Claim: discrete noise of the exact account is a little wider than its rho alone says, at large epsilon by 4 %."""
-    rng = np.random.default_rng(0)
-    data = {name: rng.integers(0, size, 500) for name, size in (("age", 100), ("hours", 100), ("b", 2))}
     budget = Budget.approx(epsilon, "1e-5")
-    done, planned = fit(data, STRUCTURE, budget, neighbours="add-remove"), plan(STRUCTURE, budget, terms=TERMS)
+    done, planned = fit(DATA, STRUCTURE, budget, neighbours="add-remove"), plan(STRUCTURE, budget, terms=TERMS)
     assert planned.tables[0].noise == pytest.approx(done.release.noise[0].variance ** 0.5, rel=0.002)
 
 

@@ -17,6 +17,7 @@ from dpgm_core.learning.contract import check_resources, memory_limit
 from dpgm_core.pipeline import planning as verbs
 from dpgm_core.pipeline import run as pipeline
 from dpgm_core.pipeline.run import Run
+from tests.fixtures import Unchecked
 from tests.learning.pairs import TERMS, Undirected, new_ledger
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2})
@@ -27,13 +28,10 @@ GIB = 2**30
 
 
 @frozen(kw_only=True)
-class Hungry:
+class Hungry(Unchecked):
     """It would take so much, and learns like another one."""
 
     answer: object = Resources(memory=4 * GIB, cpu_seconds=3, calls=10)
-
-    def check(self, structure, inference):
-        """Anything will do."""
 
     def estimate_resources(self, structure, inference):
         return self.answer
@@ -118,8 +116,7 @@ class ByCells(Hungry):
 
 
 def test_a_selection_states_the_most_that_its_learner_may_take(monkeypatch):
-    """The largest candidates that the limits allow together, beside the attributes alone; a note where that is more
-    than the machine has, and no refusal, as less may come to be chosen. Nothing of a selector without a limit."""
+    """It is that of the largest candidates within the limits; a note, no refusal, where the machine has less."""
     wanted = Workload.all(Domain.from_sizes({"a": 5, "b": 4, "c": 3}), 3)  # pairs of 20, 15 and 12 cells
     asked = {"learner": ByCells(), "terms": TERMS}
     for most, cells in ((100, 12 + 47), (36, 12 + 35), (33, 12 + 32), (11, 12)):

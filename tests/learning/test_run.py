@@ -24,6 +24,7 @@ from dpgm_core.errors import IncompatiblePlugin, LearningFailed, Overspent
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.learner_run import goodness_of_fit, run_learner, with_goodness_of_fit
 from dpgm_core.sources import as_source
+from tests.fixtures import Unchecked
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
 CODES = np.array([[0, 1], [1, 1], [0, 0]] * 20)
@@ -31,14 +32,11 @@ EXACT = dpgm.make("inference", "junction-tree")
 
 
 @frozen(kw_only=True)
-class Asks:
+class Asks(Unchecked):
     """Takes releases of the given budgets, then does as told."""
 
     budgets: tuple = ()
     then: object = None
-
-    def check(self, structure, inference):
-        pass
 
     def learn(self, curator, inference, *, randomness, progress):
         for budget in self.budgets:
@@ -73,8 +71,7 @@ def test_a_fit_is_stamped_with_its_makers():
 
 
 def test_all_that_was_paid_for_is_in_the_error():
-    """In the order of the releases; the original error is the cause, and the message is one line. A second release that
-    is refused does not lose the first one. A worker of a pool pickles it: message and releases arrive."""
+    """All releases in their order, one line, and the cause; a refused second release loses nothing; it pickles."""
     door, fault = curator(), ArithmeticError("no luck")
     with pytest.raises(LearningFailed, match="Asks failed, ArithmeticError: no luck; 2 releases are") as caught:
         run_learner(Asks(budgets=(HALF, HALF), then=fault), door, EXACT)
@@ -119,8 +116,7 @@ def test_an_interrupt_stays_an_interrupt():
 
 
 def test_what_is_no_fit_is_the_learners_fault():
-    """Nothing is stamped that is not a Fit with a Model; a model of no records has no cost and no guarantee, and nobody
-    would see it."""
+    """Only a Fit with a Model is stamped; a model for which no release was asked is refused."""
     with pytest.raises(IncompatiblePlugin, match="Asks returned str, not a Fit"):
         run_learner(Asks(then="done"), curator(), EXACT)
     model = Model(STRUCTURE, Tables.zeros(STRUCTURE))
@@ -170,11 +166,8 @@ FOUR = Domain.from_sizes(dict.fromkeys("abcd", 3))
 CHAIN = Structure.chain(FOUR)
 
 
-class Flat:
+class Flat(Unchecked):
     """Learns nothing: the uniform model, whatever the tables."""
-
-    def check(self, structure, inference):
-        pass
 
     def learn(self, curator, inference, *, randomness, progress):
         curator.release()
@@ -223,8 +216,7 @@ def test_what_the_structure_misses_is_said_where_it_was_checked():
 
 
 def test_what_cannot_be_judged_is_not():
-    """Nothing is behind a model without a release that it could be off. What exact inference cannot hold stands as it
-    is: a verdict is not worth an error."""
+    """Without a release, or where exact inference does not fit, the fit stays as it is."""
     done = dpgm.Fit(model=dpgm.Model(CHAIN, Tables.zeros(CHAIN)))
     assert with_goodness_of_fit(done, dpgm.make("inference", "junction-tree")) is done
     done = fitted(Flat())

@@ -29,6 +29,7 @@ from dpgm_core.pipeline.run import Run
 from dpgm_core.privacy.selection import TableDistance
 from dpgm_core.privacy.votes import ThresholdVotes
 from dpgm_core.releases.steps import session_budget
+from tests.fixtures import Unchecked
 from tests.learning.pairs import CODES, DOMAIN, RHO, TERMS, WORKLOAD, Unread, new_ledger
 
 #: What `Toy` plans that nobody should.
@@ -164,41 +165,34 @@ def test_where_there_is_nothing_to_check_the_tables_get_the_share(measure):
     assert any("its share of the budget went to the tables" in note for note in done.notes)
 
 
-def test_a_workload_without_pairs_leaves_nothing_to_check():
-    """Attributes alone are measured, and no pair is a candidate."""
-    alone = Workload.all(DOMAIN, 1)
+class Alone(Toy):
+    """Measures each attribute by itself."""
 
-    class Alone(Toy):
-        def select(self, session, **_):
-            structure = Structure(session.domain, alone.candidates)
-            return Selection(structure=structure, measure=dict.fromkeys(alone.candidates, 1.0))
-
-    done = fit(Alone(), workload=alone, split={"holdout": 0.05})
-    (step,) = done.releases[0].steps
-    assert RHO * Fraction(999, 1000) <= step.cost <= RHO
-    toy = Toy()
-    told = pipeline.plan_selection(toy, RHO, alone, terms=TERMS, split={"holdout": 0.05})
-    words = "nothing is left for a holdout; its share of the budget goes to the selection"
-    assert [words in note for note in told.notes] == [True] and any(words in note for note in done.notes)
-    assert toy.log == [("plan", RHO)] and Budget.sum(told.shares.values()) == RHO
+    def select(self, session, **_):
+        self.log.append(("select", session.budget))
+        alone = [(name,) for name in session.domain.names]
+        return Selection(structure=Structure(session.domain, alone), measure=dict.fromkeys(alone, 1.0))
 
 
-def test_a_share_that_no_holdout_can_take_is_the_selector_s_from_the_start():
-    """Pairs are candidates, but one of each has a single label: the selector plans and selects with all of it."""
+ONE_LABEL = Domain.from_sizes({"a": 2, "b": 1, "c": 1, "d": 1})
 
-    class Alone(Toy):
-        def select(self, session, **_):
-            self.log.append(("select", session.budget))
-            alone = [("a",), ("b",), ("c",), ("d",)]
-            return Selection(structure=Structure(session.domain, alone), measure=dict.fromkeys(alone, 1.0))
 
-    workload = Workload.all(Domain.from_sizes({"a": 2, "b": 1, "c": 1, "d": 1}), 2)
+@pytest.mark.parametrize(
+    ("workload", "codes"),
+    [(Workload.all(DOMAIN, 1), CODES), (Workload.all(ONE_LABEL, 2), CODES * [1, 0, 0, 0])],
+    ids=["attributes alone", "pairs of which one has a single label"],
+)
+def test_where_no_pair_can_be_checked_the_selector_has_the_share_from_the_start(workload, codes):
+    """It plans and selects with all of the budget, and notes say why."""
     toy = Alone()
-    done = fit(toy, data=CODES * [1, 0, 0, 0], workload=workload, split={"holdout": 0.05})
+    done = fit(toy, data=codes, workload=workload, split={"holdout": 0.05})
     assert toy.log == [("plan", RHO), ("select", RHO)]
     spent = Budget.sum(step.cost for step in done.releases[0].steps)
     assert RHO * Fraction(999_999, 1_000_000) <= spent <= RHO
-    assert any("goes to the selection" in note for note in done.notes)
+    told = pipeline.plan_selection(toy, RHO, workload, terms=TERMS, split={"holdout": 0.05})
+    words = "nothing is left for a holdout; its share of the budget goes to the selection"
+    assert [words in note for note in told.notes] == [True] and any(words in note for note in done.notes)
+    assert toy.log[-1] == ("plan", RHO) and Budget.sum(told.shares.values()) == RHO
 
 
 def leaving(share, measure=()):
@@ -262,8 +256,7 @@ def test_select_alone_and_learn_later():
 
 
 def test_a_plan_with_choices_has_the_exact_curve():
-    """Of an (epsilon, delta) alone: the selector plans and selects with more rho, the plan says by how much noise is
-    narrower or why not, and its model states what was charged."""
+    """Under an (epsilon, delta) the selector has more rho, the plan says so, and the model states the charge."""
     budget, stated = Budget.approx(8, "1e-6"), Choosing()
     done = fit(stated, budget)
     session, rho = done.releases[0].session, session_budget(budget).rho
@@ -361,8 +354,7 @@ def test_a_selector_that_errs_is_told_and_what_it_measured_is_kept(tmp_path, cas
 
 
 def test_a_selector_that_fails(tmp_path):
-    """Before it measured anything, after it, and by the user's interrupt, which stays one. It cannot end the program:
-    its budget is spent, so that is a failure that says what is kept, whatever exit code it wanted."""
+    """Before and after measuring, by an interrupt, which stays one, and by SystemExit, which becomes a failure."""
     with pytest.raises(LearningFailed, match=r"ValueError: no idea; .* nothing was measured yet") as caught:
         fit(Toy(does="fail at once"))
     assert not caught.value.releases
@@ -392,13 +384,10 @@ def test_tails_that_underflow_cost_no_budget(selector):
 
 
 @frozen(kw_only=True)
-class Looping:
+class Looping(Unchecked):
     """A learner with a fitter that is what a tired person wrote."""
 
     made: object = None
-
-    def check(self, structure, inference):
-        pass
 
     def learn(self, curator, inference, *, randomness, progress):
         raise AssertionError("the selection never comes so far")
@@ -437,10 +426,7 @@ def test_a_fitter_that_is_none_costs_nothing(tmp_path):
 def test_a_learner_that_fails_in_the_end_loses_nothing():
     """The session's release is in the error."""
 
-    class Failing:
-        def check(self, structure, inference):
-            pass
-
+    class Failing(Unchecked):
         def fitter(self, inference):
             learner = dpgm.make("learner", "naive-mle")
             return lambda release, structure, before: pipeline.learn(release, learner, structure=structure)
@@ -518,8 +504,7 @@ KNOWN = Terms(neighbours="add-remove", total=400)
 
 
 def test_votes_and_what_they_leave(tmp_path):
-    """The plan and the session have the rho of the rest, the ledger the whole, and the model states the sum; a share
-    for a holdout is of what votes leave."""
+    """The plan has the rho that votes leave, also for a holdout; the ledger and the model have the whole."""
     book = new_ledger(tmp_path, APPROX)
     toy, rest = Voting(), Budget.approx(6, "3e-6").zcdp_within()
     done = fit(toy, APPROX, terms=KNOWN, ledger=book, split={"holdout": 0.05})

@@ -28,8 +28,7 @@ def maximal_cliques(edges: set[frozenset[str]]) -> set[frozenset[str]]:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_clusters_of_a_chordal_graph_are_its_maximal_cliques(seed: int) -> None:
-    """A graph grown by hanging attributes on cliques needs no fill-in by the right order; small clusters first finds
-    one for these trees of triangles."""
+    """Of a graph grown by hanging attributes on cliques; small clusters first finds the order without fill-in."""
     rng = np.random.default_rng(seed)
     names = list(rng.permutation(list(SIZES)))
     cliques = [tuple(names[:2])]
@@ -80,8 +79,7 @@ def cluster_seconds(cells: int, attributes: int) -> float:
     ids=["mixed", "binary", "wide", "triples", "few"],
 )
 def test_predicted_seconds_follow_the_engines_own_price(sizes: list[int], order: int, count: int) -> None:
-    """The engine prices a plan by its operations, and takes 2.7 times that: predictions by clusters are within a
-    factor of 3 of it, where a number of seconds for each cell is off by up to 8."""
+    """Predictions by clusters are within a factor of 3 of it; seconds per cell would be off by up to 8."""
     domain = Domain.from_sizes({f"x{place}": size for place, size in enumerate(sizes)})
     rng, names = np.random.default_rng(1), list(domain.names)
     cliques = [(name,) for name in names]
@@ -122,21 +120,22 @@ def least_limit(size: ModelSize, clique: Clique) -> tuple[int, int]:
     )
 
 
-def test_a_pair_is_carried_along_the_chain() -> None:
-    # 29 clusters of 4 cells; four of them take one attribute more, whichever end it is carried from.
-    assert least_limit(ModelSize(Domain.from_sizes(dict.fromkeys(NAMES, 2)), CHAIN), ("x0", "x5")) == (
-        29 * 4 + 16,
-        25 * 16 + 4 * 8 * 9,
-    )
-
-
-def test_the_cheaper_end_is_carried() -> None:
-    sizes = dict.fromkeys(NAMES, 2) | {"x0": 7}
-    # x5 to (x0, x1), of 14 cells, and three of 4; and not x0, which would make each of four clusters 28 - 4 larger.
-    assert least_limit(ModelSize(Domain.from_sizes(sizes), CHAIN), ("x0", "x5")) == (
-        28 * 4 + 14 + 14 + 12,
-        25 * 16 + (28 + 3 * 8) * 9,
-    )
+@pytest.mark.parametrize(
+    ("sizes", "cliques", "pair", "cells", "cost"),
+    [
+        # 29 clusters of 4 cells; four of them take one attribute more, whichever end it is carried from.
+        ({}, CHAIN, ("x0", "x5"), 29 * 4 + 16, 25 * 16 + 4 * 8 * 9),
+        # The cheaper end is: x5 to (x0, x1), of 14 cells, and three of 4; and not x0, which would make each of four
+        # clusters 28 - 4 larger.
+        ({"x0": 7}, CHAIN, ("x0", "x5"), 28 * 4 + 14 + 14 + 12, 25 * 16 + (28 + 3 * 8) * 9),
+        # Of two trees not the pair's own cluster, but one that holds an end, with the other end besides.
+        ({}, [pair for pair in CHAIN if pair != ("x14", "x15")], ("x3", "x20"), 28 * 4 + 4, 27 * 16 + 8 * 9),
+    ],
+    ids=["along the chain", "the cheaper end", "two trees"],
+)
+def test_a_pair_is_carried_along(sizes, cliques, pair, cells, cost) -> None:
+    size = ModelSize(Domain.from_sizes(dict.fromkeys(NAMES, 2) | sizes), cliques)
+    assert least_limit(size, pair) == (cells, cost)
 
 
 def test_what_was_found_before_a_clique_was_added_is_forgotten() -> None:
@@ -144,10 +143,3 @@ def test_what_was_found_before_a_clique_was_added_is_forgotten() -> None:
     before, _ = least_limit(size, ("x0", "x5"))
     size.add(("x0", "x10"))  # a cycle, which is filled in
     assert before < size.cells() <= least_limit(size, ("x0", "x5"))[0]
-
-
-def test_a_pair_that_joins_two_trees_takes_one_cluster_more() -> None:
-    apart = [pair for pair in CHAIN if pair != ("x14", "x15")]
-    size = ModelSize(Domain.from_sizes(dict.fromkeys(NAMES, 2)), apart)
-    # Not the pair's own cluster, but one that holds an end, with the other end besides.
-    assert least_limit(size, ("x3", "x20")) == (28 * 4 + 4, 27 * 16 + 8 * 9)

@@ -1,14 +1,21 @@
 """Small models of every kind of structure, and the table of all their records by definition."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dpgm_core import Domain, Structure, Tables
+from dpgm_core import Budget, Domain, NoisyTables, Structure, Tables, Workload
+from dpgm_core.models.functionals import Regression
 from dpgm_core.models.model import Model
+from dpgm_core.releases.session import session_release
+from dpgm_core.releases.steps import SessionTerms
 from dpgm_testing.oracles import enumerated
 
-__all__ = ["DOMAIN", "NAMES", "STRUCTURES", "joint", "model_of", "random_model", "summed", "uniform_model"]
+__all__ = [
+    "DOMAIN", "NAMES", "STRUCTURES", "cells_of", "coded_regression", "joint", "merge_columns", "merged_session",
+    "model_of", "random_model", "summed", "uniform_model",
+]  # fmt: skip
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
 NAMES = DOMAIN.names
@@ -47,3 +54,34 @@ def joint(model: Model) -> np.ndarray:
 def summed(table: np.ndarray, names: Sequence[str], among: Sequence[str] = NAMES) -> np.ndarray:
     """The margin of some attributes, in their order, of a table of those `among`."""
     return np.einsum(table, range(len(among)), [among.index(name) for name in names])
+
+
+def merge_columns(codes: np.ndarray, domain: Domain, merges: Mapping[str, Sequence[int]]) -> np.ndarray:
+    """Records over the domain of merged codes."""
+    sizes = enumerate(domain.sizes.items())
+    return np.stack([np.array(merges.get(name, range(size)))[codes[:, at]] for at, (name, size) in sizes], axis=1)
+
+
+def merged_session(
+    domain: Domain, merges: Mapping[str, Sequence[int]], steps: Sequence[NoisyTables], epsilon: int = 1
+) -> NoisyTables:
+    """The release of a session of these steps, which merged codes on its way."""
+    terms = SessionTerms(workload=Workload.all(domain, 2), budget=Budget.pure(epsilon), merges=merges)
+    return session_release(terms, steps, steps[0].terms, cost=Budget.pure(epsilon), private=False, provenance={})
+
+
+def cells_of(domain: Domain, names: Sequence[str]) -> np.ndarray:
+    """The codes of each cell, (cells, attributes)."""
+    shape = domain.shape(names)
+    return np.stack(np.unravel_index(np.arange(math.prod(shape)), shape), axis=1)
+
+
+def coded_regression(
+    domain: Domain, names: Sequence[str], family: str = "logistic", terms: Sequence = ()
+) -> Regression:
+    """The last attribute on the others' codes, and on products of some."""
+    codes = cells_of(domain, names).astype(float)
+    products = [np.prod([codes[:, names.index(one)] for one in term], axis=0) for term in terms]
+    design = np.column_stack([np.ones(len(codes)), codes[:, :-1], *products])
+    coefficients = ("1", *names[:-1], *(":".join(term) for term in terms))
+    return Regression(attributes=names, names=coefficients, family=family, design=design, outcome=codes[:, -1])

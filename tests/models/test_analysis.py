@@ -12,9 +12,8 @@ from dpgm_core.models import analysis, effects
 from dpgm_core.models.analysis import estimate
 from dpgm_core.models.corrections import correct_shares
 from dpgm_core.models.functionals import Moments, Regression
-from dpgm_core.releases.session import session_release
-from dpgm_core.releases.steps import SessionTerms
-from dpgm_core.structure.workload import Workload
+from tests.fixtures import seeded
+from tests.models.enumerated import cells_of, coded_regression, merged_session, uniform_model
 
 SIZES = {"a": 3, "b": 2, "c": 2, "y": 2}
 DOMAIN = Domain.from_sizes(SIZES)
@@ -35,13 +34,7 @@ def loglinear(sizes, order, scale, seed):
 
 
 TRUTH = loglinear(SHAPE, 3, 0.4, 5)
-LOGISTIC = Regression(
-    attributes=NAMES,
-    names=("1", "a", "b", "c"),
-    family="logistic",
-    design=np.concatenate([np.ones((1, 24)), CODES[:3]]).T,
-    outcome=CODES[3],
-)
+LOGISTIC = coded_regression(DOMAIN, NAMES)
 SHARE = Moments(
     attributes=("a", "y"),
     names=("y among a=0",),
@@ -55,13 +48,7 @@ SHARE = Moments(
 def model_of(structure, counts, shares, *, budget="1", **facts):
     """A model with these shares and a release of these counts, whose noise is only stated."""
     domain = structure.domain
-    noisy = dpgm.release(
-        np.zeros((1, len(domain)), int),
-        structure,
-        Budget.pure(budget),
-        neighbours="add-remove",
-        randomness=SeededRandomness(0),
-    )
+    noisy = dpgm.release(np.zeros((1, len(domain)), int), structure, Budget.pure(budget), **seeded())
     tables = [np.einsum(counts, range(counts.ndim), [domain.names.index(n) for n in c]) for c in structure.cliques]
     values = np.concatenate([table.reshape(-1) for table in tables])
     noisy = evolve(noisy, tables=Tables(structure, values), total=float(counts.sum()), total_variance=0.0, **facts)
@@ -75,8 +62,7 @@ def tempered(power):
 
 
 def test_without_noise_the_full_table_gives_the_records_answer_whatever_the_model():
-    """The root of the score equation on the corrected table is that of the records, and so is its error (the sandwich);
-    standing measured, no noise."""
+    """Estimate and error on the corrected table are those of the records; all is measured, and nothing is noise."""
     model = model_of(Structure(DOMAIN, [NAMES]), 10_000 * TRUTH, tempered(0.3), budget="10000000")
     found = estimate(model, LOGISTIC)
     np.testing.assert_allclose(found.estimate, LOGISTIC.evaluate(TRUTH.reshape(-1))[0], atol=1e-8)
@@ -189,26 +175,13 @@ def test_covariates_that_nobody_tabulated_together_are_no_detail():
     px, pz, py = (np.einsum(truth, range(3), kept) for kept in ([0, 2], [1, 2], [2]))
     shares = px[:, None] * pz[None] / py
     star = Structure(Domain.from_sizes(sizes), [("x", "y"), ("z", "y")])
-    line = Regression(
-        attributes=("x", "z", "y"),
-        names=("1", "x", "z"),
-        family="logistic",
-        design=np.stack([np.ones(8), x.reshape(-1), z.reshape(-1)], axis=1),
-        outcome=y.reshape(-1),
-    )
+    line = coded_regression(star.domain, ("x", "z", "y"))
     found = estimate(model_of(star, 20_000 * truth, shares), line)
     assert abs(found.estimate[1]) > 5 * found.standard_error[1]  # 0 in truth
     assert found.unsupported.max() < 0.1 and found.unweighed.min() > 0.02
     assert set(found.standing) == {"by structure"}
     codes = np.stack(np.unravel_index(np.random.default_rng(0).choice(8, 2000, p=truth.reshape(-1)), (2, 2, 2)), axis=1)
-    fitted = dpgm.fit(
-        codes,
-        "mst",
-        Budget.pure(5),
-        workload=star.domain,
-        neighbours="add-remove",
-        randomness=SeededRandomness(0),
-    ).model
+    fitted = dpgm.fit(codes, "mst", Budget.pure(5), workload=star.domain, **seeded()).model
     assert not estimate(fitted, line).unweighed.any()
 
 
@@ -222,7 +195,7 @@ def test_a_rare_code_does_not_spoil_what_pairs_tell():
     p[1, :, 1] *= 1.5
     p[:, 1, 1] *= 0.7
     p /= p.sum()
-    cells = np.stack(np.unravel_index(np.arange(27), (3, 3, 3)), 1)
+    cells = cells_of(domain, ("a", "b", "y"))
     included = (cells < 2).all(axis=1)
     regression = Regression(
         attributes=("a", "b", "y"),
@@ -255,20 +228,14 @@ def test_one_set_of_rows_is_as_good_as_the_model():
 def test_a_condition_is_the_regression_of_the_records_it_keeps():
     """Of the estimate, its covariance and its standing."""
     model = model_of(PAIRS, 10_000 * TRUTH, tempered(0.9))
-    inner = Regression(
-        attributes=("b", "y"),
-        names=("1", "b"),
-        family="logistic",
-        design=np.array([[1, 0], [1, 0], [1, 1], [1, 1]]),
-        outcome=np.array([0, 1, 0, 1]),
-    )
+    inner, cells = coded_regression(DOMAIN, ("b", "y")), cells_of(DOMAIN, ("a", "b", "y"))
     kept = Regression(
         attributes=("a", "b", "y"),
         names=("1", "b"),
         family="logistic",
-        design=np.stack([np.ones(12), np.indices((3, 2, 2))[1].reshape(-1)], axis=1),
-        outcome=np.indices((3, 2, 2))[2].reshape(-1),
-        included=np.indices((3, 2, 2))[0].reshape(-1) == 1,
+        design=np.stack([np.ones(12), cells[:, 1]], axis=1),
+        outcome=cells[:, 2],
+        included=cells[:, 0] == 1,
     )
     found, same = estimate(model, inner, given={"a": "1"}), estimate(model, kept)
     np.testing.assert_allclose(found.estimate, same.estimate)
@@ -277,16 +244,13 @@ def test_a_condition_is_the_regression_of_the_records_it_keeps():
 
 
 def test_a_column_that_another_determines_rests_on_the_tables_of_that_one():
-    """Claim: an analysis of a derived column is that of a function of its source: estimate, covariance, standing; also
-    as a condition, and on rows."""
+    """It is that of a function of its source, in estimate, covariance and standing, as a condition and on rows."""
     rule = {"where": {"columns": ["town", "land"], "map": [["0", "0"], ["1", "0"], ["2", "1"]]}}
     domain = Domain.from_dict({"attributes": {"town": sized(3), "land": sized(2), "y": sized(2)}, "constraints": rule})
     structure, rng = Structure(domain, [("town", "y")]), np.random.default_rng(3)
     town, y = rng.integers(0, 3, 3000), rng.integers(0, 2, 3000)
     rows = np.stack([town, np.where(town == 2, 1, 0), np.maximum(y, town == 2)], axis=1)
-    random = SeededRandomness(0)
-    release = dpgm.release(rows, structure, Budget.pure("0.1"), neighbours="add-remove", randomness=random)
-    model = dpgm.learn(release, "eb-map").model
+    model = dpgm.learn(dpgm.release(rows, structure, Budget.pure("0.1"), **seeded()), "eb-map").model
     lands, towns = np.indices((2, 2)).reshape(2, -1), np.indices((3, 2)).reshape(2, -1)
 
     def line(names, x, outcome, included=None):
@@ -322,7 +286,7 @@ def test_a_holdout_widens_what_no_table_tells():
     """By the error it measured on the pairs of the question, and nothing that tables tell."""
     rng = np.random.default_rng(0)
     rows = np.stack(np.unravel_index(rng.choice(24, size=2500, p=TRUTH.reshape(-1)), SHAPE), axis=1)
-    run = {"workload": DOMAIN, "neighbours": "add-remove", "split": {"holdout": 0.2}, "randomness": SeededRandomness(4)}
+    run = {"workload": DOMAIN, "split": {"holdout": 0.2}} | seeded(4)
     model = dpgm.fit(rows, "mst", Budget.approx(2, "1e-6"), **run).model
     assert model.checked
     found = estimate(model, LOGISTIC)
@@ -346,19 +310,11 @@ def test_refusals():
     with pytest.raises(StructureError, match="no release behind the model measured 'c', 'y'"):
         estimate(some, LOGISTIC)
     wide = Domain.from_sizes({f"x{at}": 2 for at in range(21)})
-    large = Model(
-        *[Structure(wide, [("x0",)])] * 1, Tables.zeros(Structure(wide, [("x0",)])), releases=model_releases(wide)
-    )
+    one = Structure(wide, [("x0",)])
+    large = uniform_model(one, releases=[dpgm.release(np.zeros((1, 21), int), one, Budget.pure(1), **seeded())])
     question = Moments(attributes=wide.names, names=("x",), features=np.zeros((1, 1)), function=lambda m: (m, [[1]]))
     with pytest.raises(TooLarge, match="2,097,152 combinations, more than 1,048,576; leave some attributes out"):
         estimate(large, question)
-
-
-def model_releases(domain):
-    """A release of one column of this domain."""
-    structure = Structure(domain, [("x0",)])
-    rows = np.zeros((1, len(domain)), int)
-    return [dpgm.release(rows, structure, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(0))]
 
 
 # --- merged codes ---------------------------------------------------------------------------------
@@ -376,13 +332,11 @@ def session_model(alone, together, *, records, shares=BLOCKS, budgets=("1", "1")
     """A model of a session that merged codes after its one-way tables; counts of both steps, their noise as stated."""
     steps = []
     for structure, counts, budget in zip((ALONE, TOGETHER), (alone, together), budgets, strict=True):
-        rows, random = np.zeros((1, 3), int), SeededRandomness(0)
-        one = dpgm.release(rows, structure, Budget.pure(budget), neighbours="add-remove", randomness=random)
+        one = dpgm.release(np.zeros((1, 3), int), structure, Budget.pure(budget), **seeded())
         steps.append(evolve(one, tables=Tables(structure, counts), total=records, total_variance=1e-6))
-    terms = SessionTerms(workload=Workload.all(FINE, 2), budget=Budget.pure(1), merges=MERGES)
-    release = session_release(terms, steps, steps[0].terms, cost=Budget.pure(1), private=False, provenance={})
     whole = Structure(MERGED, [("a", "b", "y")])
-    return Model(whole, Tables(whole, np.log(shares.reshape(-1))), releases=[release])
+    potentials = Tables(whole, np.log(shares.reshape(-1)))
+    return Model(whole, potentials, releases=[merged_session(FINE, MERGES, steps)])
 
 
 def session_counts(table):
@@ -398,14 +352,7 @@ def session_counts(table):
     return alone, together
 
 
-FINE_CODES = np.indices((6, 4, 2)).reshape(3, -1).astype(float)
-FINE_LOGISTIC = Regression(
-    attributes=("a", "b", "y"),
-    names=("1", "a", "b"),
-    family="logistic",
-    design=np.stack([np.ones(48), FINE_CODES[0], FINE_CODES[1]], axis=1),
-    outcome=FINE_CODES[2],
-)
+FINE_LOGISTIC = coded_regression(FINE, FINE.names)
 
 
 def corrected_of(model, names, given):
@@ -506,8 +453,7 @@ def indicators(names, given):
     ("names", "given"), [(("a",), {}), (("y", "a"), {}), (("a", "y"), {"b": 1}), (("y",), {"c": 0})]
 )
 def test_intervals_of_probabilities_are_those_of_the_functional(structure, names, given, monkeypatch):
-    """The closed form gives the corrected answer and its noise, with equal weights of codes; its sampling is that of
-    all, told or not."""
+    """The closed form gives the corrected answer and its noise, with equal weights of codes."""
     monkeypatch.setattr(analysis, "code_weights", lambda table: [np.full(size, 1 / size) for size in table.shape])
     rng = np.random.default_rng(4)
     counts = 5000 * TRUTH + rng.normal(scale=30, size=SHAPE)
@@ -566,7 +512,7 @@ def test_what_constraints_rule_out_is_certain():
     )
     structure = Structure(domain, [("a", "b")])
     rows = np.array([[0, 0]] * 30 + [[0, 1]] * 20 + [[1, 0]] * 50)
-    release = dpgm.release(rows, structure, Budget.pure("0.1"), neighbours="add-remove", randomness=SeededRandomness(3))
+    release = dpgm.release(rows, structure, Budget.pure("0.1"), **seeded(3))
     assert release.tables["a", "b"][1, 1] != 0
     found = dpgm.learn(release, "eb-map").model.intervals(("a", "b"))
     assert found.low[1, 1] == found.high[1, 1] == found.standard_error[1, 1] == 0
@@ -576,8 +522,7 @@ def test_what_constraints_rule_out_is_certain():
 def test_tables_that_tell_no_attribute_by_itself_leave_intervals_to_replicates():
     """Tied cliques: their table is a sum."""
     structure = Structure(DOMAIN, [("a",)], tied=[[("b",), ("c",)], [("b", "y"), ("c", "y")]])
-    rows = np.zeros((50, 4), int)
-    release = dpgm.release(rows, structure, Budget.pure(1), neighbours="add-remove", randomness=SeededRandomness(0))
+    release = dpgm.release(np.zeros((50, 4), int), structure, Budget.pure(1), **seeded())
     model = dpgm.learn(release, "naive-mle").model
     assert model.intervals("a").replicates == 0
     with pytest.raises(OptionError, match="no replicates to tell errors from"):

@@ -304,16 +304,6 @@ def test_batches_of_states_are_the_same_law(monkeypatch):
     held(*plain(0.15), {}, 7)
 
 
-def test_one_gap_is_drawn_with_its_probability():
-    """p(b | a, c) by hand: 40,000 rows with one gap, chi-squared with false alarm 1e-6, seed fixed."""
-    model, table = plain(0.0)
-    rows = 40_000
-    codes = {name: np.zeros(rows, int) for name in SIZES.names} | {"b": np.full(rows, -1)}
-    found, _ = conditional(model._distribution, SIZES, {}).draw(codes, rows, np.random.default_rng(0))
-    law = table[0, :, 0, 0, 0, 0] / table[0, :, 0, 0, 0, 0].sum()
-    assert stats.chisquare(np.bincount(found["b"], minlength=3), rows * law).pvalue > 1e-6
-
-
 def test_what_is_too_wide_is_refused(monkeypatch):
     """With its size, before it is made."""
     monkeypatch.setattr(module, "_MAX_ROW_CELLS", 5)

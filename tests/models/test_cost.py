@@ -10,6 +10,7 @@ from dpgm_core import Budget, BudgetError, Domain, Ledger, LiveCurator, Model, S
 from dpgm_core.learning.learner_run import run_learner
 from dpgm_core.privacy.budget import zcdp_epsilon
 from dpgm_core.sources import as_source
+from tests.fixtures import Unchecked
 from tests.models.enumerated import uniform_model
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 3}), [("a", "b")])
@@ -36,8 +37,7 @@ def learned(learner, ledger=None, budget=ONE, mechanism="laplace", codes=CODES, 
 
 @pytest.mark.parametrize("shares", SPLITS, ids=" ".join)
 def test_a_model_states_what_was_spent(tmp_path, adaptive, ledger, shares):
-    """Cost, guarantee, file and loaded file all say epsilon = 1: the ledger's charge, and the sum of what was handed
-    out. Before, they said what the last release cost."""
+    """Cost, guarantee, file and loaded file say epsilon = 1, as the ledger does."""
     fit, door = learned(adaptive(shares=shares), ledger)
     model = fit.model
     assert model.cost == ONE == ledger.spent() == Budget.sum(one.cost for one in door.released)
@@ -82,10 +82,7 @@ def test_one_seeded_release_makes_the_model_a_simulation():
 def test_rounds_count_once_and_with_their_full_cost(adaptive, ledger):
     """Many rounds under one charge are one release that cost the whole charge, also when they end early."""
 
-    class Trains:
-        def check(self, structure, inference):
-            pass
-
+    class Trains(Unchecked):
         def learn(self, curator, inference, *, randomness, progress):
             curator.release(budget=curator.budget * Fraction(1, 4))
             with curator.rounds(5, sampling_rate=0.5) as rounds:
@@ -114,14 +111,6 @@ def test_views_of_releases_stand_for_what_is_behind_them(tmp_path, adaptive):
     assert load_model(tmp_path / "m.dpgm").cost == ONE
 
 
-def test_releases_about_other_people_make_no_model():
-    """Their costs must not be summed under the sentence of the first."""
-    releases = [dpgm.release(CODES, STRUCTURE, ONE, neighbours=relation) for relation in ("add-remove", "replace-one")]
-    for several in (releases, releases[::-1]):
-        with pytest.raises(BudgetError, match="neighbours do not add up to one guarantee"):
-            uniform_model(STRUCTURE, releases=several)
-
-
 # --- mixed kinds of budget --------------------------------------------------------------------------------------------
 
 DELTA = Fraction(1, 10**6)
@@ -140,11 +129,8 @@ def converted(delta=DELTA):
     return Budget("approx", epsilon=1 + zcdp_epsilon(Fraction(1, 2), delta), delta=delta)
 
 
-class Both:
+class Both(Unchecked):
     """Takes the releases of `mixed`."""
-
-    def check(self, structure, inference):
-        pass
 
     def learn(self, curator, inference, *, randomness, progress):
         curator.release(budget=Budget.pure(1))
@@ -208,8 +194,7 @@ OLDER = {"epsilon": "67565217697569319786301213581009960043487/10000000000000000
 
 
 def test_another_true_statement_is_read(edited):
-    """Delta and cost both changed as they belong together; and a cost by the older conversion, which stated more than
-    is needed: the model states what is proven now."""
+    """Delta and cost that belong together, and a cost by the older conversion, of which the model states less."""
     cost = converted(Fraction(1, 1000))
     assert edited(conversion_delta="1/1000", cost=cost.to_dict()).cost == cost
     cost = OLDER | {"delta": "1/1000000"}

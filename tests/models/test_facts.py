@@ -98,8 +98,7 @@ def test_records_are_without_what_no_release_measured():
 
 
 def test_releases_of_nothing_and_no_release():
-    """A release of the number of records alone has no column to sample, and says so. A model without one, written down
-    by hand or read from a network, answers everything: what it leaves open is uniform because it says so."""
+    """A release of N alone has no column to sample; a model without a release is uniform where it is open."""
     structure = Structure(DOMAIN, [()])
     release = dpgm.release(np.zeros((9, 4), int), structure, Budget.pure(1), neighbours="add-remove")
     empty = uniform_model(structure, releases=[release])

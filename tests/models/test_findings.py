@@ -10,15 +10,16 @@ from attrs import evolve
 from scipy.special import ndtri
 from scipy.stats import binom, chi2_contingency, chisquare
 
-from dpgm_core import Budget, Domain, Model, SeededRandomness, Structure, Tables, fit, release
+from dpgm_core import Budget, Domain, Model, Structure, Tables, fit, release
 from dpgm_core.models.corrections import effects_of_each
 from dpgm_core.models.effects import combine_tables, tables_of
 from dpgm_core.models.findings import Finding, _effects_of_pairs, _find, _Score, measure_findings, say_errors
 from dpgm_core.releases.totals import counted
+from tests.fixtures import seeded
 
 #: Random draws here have fixed seeds; each statistical claim states its false-alarm probability.
 FALSE_ALARM = 1e-6
-TABLES = 30
+TABLES = 15
 
 
 def model_of(codes, cliques, budget, seed=0, **facts):
@@ -26,9 +27,7 @@ def model_of(codes, cliques, budget, seed=0, **facts):
     sizes = {name: int(size) for name, size in facts.pop("sizes").items()}
     structure = Structure(Domain.from_sizes(sizes), cliques)
     noise = "laplace" if budget.kind == "pure" else "gaussian"
-    made = release(
-        codes, structure, budget, mechanism=noise, neighbours="add-remove", randomness=SeededRandomness(seed), **facts
-    )
+    made = release(codes, structure, budget, noise, **seeded(seed), **facts)
     return Model(structure, Tables.zeros(structure), releases=[made])
 
 
@@ -77,7 +76,7 @@ def test_the_variance_of_the_sums_is_that_of_drawn_tables():
 
 @pytest.mark.parametrize("budget", [Budget.pure("0.3"), Budget.approx("0.3", "1e-6"), Budget.pure(5)], ids=str)
 def test_chances_of_independent_pairs_are_not_too_small(budget):
-    """Of 300 pairs that are independent at most as many have a chance below c as c says, and few are found."""
+    """Of 150 pairs that are independent at most as many have a chance below c as c says, and few are found."""
     chances, found = [], 0
     cliques = list(itertools.combinations(["x0", "x1", "x2", "x3", "x4"], 2))
     for seed in range(TABLES):

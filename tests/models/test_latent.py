@@ -1,8 +1,6 @@
 """Models with latent classes: every kind of answer against the table of all records, with the class summed out."""
 
 import itertools
-import json
-import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -21,15 +19,14 @@ from dpgm_core import (
     Structure,
     StructureError,
     Tables,
-    Workload,
     load_model,
     log_likelihood,
     total_variation,
 )
 from dpgm_core.learning import Simulator
 from dpgm_core.models.dependence import measure_dependence
-from dpgm_core.releases.session import session_release
-from dpgm_core.releases.steps import SessionTerms
+from tests.fixtures import seeded
+from tests.models.enumerated import merge_columns, merged_session, summed, uniform_model
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2, "c": 4})
 NAMES = DOMAIN.names
@@ -54,24 +51,19 @@ MODEL = mixture()
 def released(seed: int = 1, cliques=(("a", "b"), ("b", "c")), count: int = 600) -> dpgm.NoisyTables:
     """A release of tables that no clique of the mixture contains."""
     codes = np.stack(np.unravel_index(RNG.choice(JOINT.size, count, p=JOINT.reshape(-1)), JOINT.shape), axis=1)
-    budget, randomness = Budget.pure(1), SeededRandomness(seed)
-    return dpgm.release(codes, Structure(DOMAIN, cliques), budget, neighbours="add-remove", randomness=randomness)
+    return dpgm.release(codes, Structure(DOMAIN, cliques), Budget.pure(1), **seeded(seed))
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_marginals_of_any_order_are_sums_over_the_classes(order):
     """With and without something given, in any order of names."""
     for names in itertools.permutations(NAMES, order):
-        axes = tuple(at for at, name in enumerate(NAMES) if name not in names)
-        expected = JOINT.sum(axis=axes).transpose(np.argsort(np.argsort([NAMES.index(name) for name in names])))
-        np.testing.assert_allclose(MODEL.marginal(names), expected, atol=1e-12)
+        np.testing.assert_allclose(MODEL.marginal(names), summed(JOINT, names, NAMES), atol=1e-12)
         if order < 3:
             free = next(name for name in NAMES if name not in names)
             cut = JOINT.take(1, axis=NAMES.index(free))
-            left = [name for name in NAMES if name != free]
-            table = cut.sum(axis=tuple(at for at, name in enumerate(left) if name not in names)) / cut.sum()
-            order_of = np.argsort(np.argsort([left.index(name) for name in names]))
-            np.testing.assert_allclose(MODEL.marginal(names, {free: 1}), table.transpose(order_of), atol=1e-12)
+            table = summed(cut / cut.sum(), names, [name for name in NAMES if name != free])
+            np.testing.assert_allclose(MODEL.marginal(names, {free: 1}), table, atol=1e-12)
 
 
 def test_the_class_is_in_the_structure_and_in_nothing_that_a_user_asks_for():
@@ -112,7 +104,7 @@ def test_naming_the_class_is_refused_in_every_query(query):
 
 def test_what_would_need_the_class_of_each_record_is_refused():
     """Entropy, divergence, most probable record and likelihood sum over classes inside a logarithm or a maximum."""
-    uniform = Model(Structure(DOMAIN, [("a",)]), Tables.zeros(Structure(DOMAIN, [("a",)])))
+    uniform = uniform_model(Structure(DOMAIN, [("a",)]))
     wrong = [
         MODEL.entropy,
         MODEL.map_assignment,
@@ -161,19 +153,12 @@ def test_answers_about_merged_codes_split_the_blocks():
     fine = Domain.from_sizes({"a": 5, "b": 2, "c": 4})
     merges = {"a": (0, 1, 2, 2, 1)}
     codes = np.stack([RNG.integers(0, size, 600) for size in (5, 2, 4)], axis=1)
-    coarse = codes.copy()
-    coarse[:, 0] = np.array(merges["a"])[codes[:, 0]]
-    budget = Budget.pure("1/2")
+    pairs, budget = Structure(fine.coarsened(merges), [("a", "b"), ("b", "c")]), Budget.pure("1/2")
     steps = [
-        dpgm.release(rows, structure, budget, neighbours="add-remove", randomness=SeededRandomness(seed))
-        for seed, rows, structure in (
-            (1, codes, Structure(fine, [(name,) for name in NAMES])),
-            (2, coarse, Structure(fine.coarsened(merges), [("a", "b"), ("b", "c")])),
-        )
+        dpgm.release(codes, Structure(fine, [(name,) for name in NAMES]), budget, **seeded(1)),
+        dpgm.release(merge_columns(codes, fine, merges), pairs, budget, **seeded(2)),
     ]
-    terms = SessionTerms(workload=Workload.all(fine, 2), budget=Budget.pure(1), merges=merges)
-    release = session_release(terms, steps, steps[0].terms, cost=Budget.pure(1), private=False, provenance={})
-    model = mixture(fine.coarsened(merges), releases=[release])
+    model = mixture(fine.coarsened(merges), releases=[merged_session(fine, merges, steps)])
     assert model.domain == fine and model.coarse.domain == fine.coarsened(merges)
     np.testing.assert_allclose(model.coarse.marginal(["a", "b"]), JOINT.sum(axis=2), atol=1e-12)
     split = model.marginal(["a", "b"])
@@ -209,22 +194,17 @@ def test_a_file_keeps_the_class(tmp_path):
     np.testing.assert_array_equal(again.marginal(NAMES), model.marginal(NAMES))
     np.testing.assert_allclose(again.intervals("a").estimate, JOINT.sum(axis=(1, 2)), atol=1e-12)
     assert model.to_document()["schema"] == 3
-    assert Model(Structure(DOMAIN, [("a",)]), Tables.zeros(Structure(DOMAIN, [("a",)]))).to_document()["schema"] == 2
+    assert uniform_model(Structure(DOMAIN, [("a",)])).to_document()["schema"] == 2
 
 
 @pytest.mark.parametrize("latent", ["h", ["x"], [1], ["h", "h"], {"h": 1}])
-def test_a_file_with_other_classes_than_it_has_is_refused(tmp_path, latent):
+def test_a_file_with_other_classes_than_it_has_is_refused(tmp_path, members_of, written, changed, latent):
     """A name that is not in its domain, or something that is no list of names."""
     MODEL.save(tmp_path / "m.dpgm")
-    with zipfile.ZipFile(tmp_path / "m.dpgm") as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    document = json.loads(members["model.json"]) | {"latent": latent}
-    members["model.json"] = json.dumps(document).encode()
-    with zipfile.ZipFile(tmp_path / "m.dpgm", "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
+    members = members_of(tmp_path / "m.dpgm")
+    document = changed(members["model.json"], {("latent",): latent})
     with pytest.raises(ModelFileError):
-        load_model(tmp_path / "m.dpgm")
+        load_model(written(tmp_path / "m.dpgm", members | {"model.json": document}))
 
 
 def test_a_class_that_is_none_is_refused():

@@ -5,12 +5,10 @@ import pytest
 from attrs import evolve
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Domain, SeededRandomness, Structure, StructureError
+from dpgm_core import Budget, Domain, Structure, StructureError
 from dpgm_core.models.merged_codes import MergedAttribute, MergedCodes, block_weights, find_merged_codes
-from dpgm_core.releases.session import session_release
-from dpgm_core.releases.steps import SessionTerms
-from dpgm_core.structure.workload import Workload
-from tests.models.enumerated import uniform_model
+from tests.fixtures import seeded
+from tests.models.enumerated import merge_columns, merged_session, uniform_model
 
 DOMAIN = Domain.from_sizes({"a": 6, "b": 3, "c": 2})
 MERGES = {"a": (0, 1, 2, 2, 1, 2)}
@@ -21,21 +19,14 @@ CODES = np.stack([np.minimum(RNG.geometric(0.5, 500) - 1, size - 1) for size in 
 
 def measured(structure: Structure, codes: np.ndarray, seed: int) -> dpgm.NoisyTables:
     """One step; its own cost does not matter here."""
-    terms = {"neighbours": "add-remove", "randomness": SeededRandomness(seed)}
-    return dpgm.release(codes, structure, Budget.pure("1/2"), **terms)
+    return dpgm.release(codes, structure, Budget.pure("1/2"), **seeded(seed))
 
 
-def session(merges=MERGES, singles=(("a",), ("b",), ("c",)), domain=DOMAIN) -> dpgm.NoisyTables:
+def session(merges=MERGES, singles=(("a",), ("b",), ("c",))) -> dpgm.NoisyTables:
     """One-way tables as they are, then pairs over merged codes."""
-    steps = [measured(Structure(domain, singles), CODES, 1)] if singles else []
-    coarse = CODES.copy()
-    for name, codes in merges.items():
-        at = domain.names.index(name)
-        coarse[:, at] = np.asarray(codes)[CODES[:, at]]
-    pairs = Structure(domain.coarsened(merges), [("a", "b"), ("b", "c")])
-    steps.append(measured(pairs, coarse, 2))
-    terms = SessionTerms(workload=Workload.all(domain, 2), budget=Budget.pure(1), merges=merges)
-    return session_release(terms, steps, steps[0].terms, cost=Budget.pure(1), private=False, provenance={})
+    pairs = Structure(DOMAIN.coarsened(merges), [("a", "b"), ("b", "c")])
+    steps = [measured(Structure(DOMAIN, singles), CODES, 1), measured(pairs, merge_columns(CODES, DOMAIN, merges), 2)]
+    return merged_session(DOMAIN, merges, steps)
 
 
 def test_weights_come_from_the_one_way_tables_of_a_session():
@@ -68,8 +59,7 @@ def test_what_was_not_measured_is_even():
 
 
 def test_merges_that_are_none_or_lead_elsewhere():
-    """No merged codes for plain releases, nor for sessions that merged nothing or what the model lacks; a model over
-    other codes than the session's, and two sessions that differ, are refused."""
+    """Nothing is merged for plain releases; other codes than the session's, and sessions that differ, are refused."""
     plain = measured(Structure(DOMAIN, [("a",)]), CODES, 1)
     assert find_merged_codes(DOMAIN, [plain]) is None and find_merged_codes(DOMAIN, []) is None
     assert find_merged_codes(DOMAIN, [session(merges={"a": tuple(range(6))})]) is None

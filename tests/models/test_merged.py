@@ -25,9 +25,8 @@ from dpgm_core import (
 from dpgm_core.models import merged_codes as merged
 from dpgm_core.models.model_file import load_model
 from dpgm_core.pipeline.evaluation import log_likelihood, total_variation
-from dpgm_core.releases.session import session_release
-from dpgm_core.releases.steps import SessionTerms
-from dpgm_core.structure.workload import Workload
+from tests.fixtures import seeded
+from tests.models.enumerated import merge_columns, merged_session, random_model
 from tests.models.enumerated import summed as summed_of
 
 DOMAIN = Domain.from_sizes({"a": 5, "b": 3, "c": 4})
@@ -41,9 +40,9 @@ CODES = np.stack([np.minimum(RNG.geometric(0.4, 600) - 1, size - 1) for size in 
 
 def session(holdout: bool = False) -> dpgm.NoisyTables:
     """One-way tables, then pairs over merged codes, as a session makes them."""
-    coarse = np.stack([np.asarray(MERGES.get(name, range(9)))[CODES[:, at]] for at, name in enumerate(NAMES)], axis=1)
+    coarse = merge_columns(CODES, DOMAIN, MERGES)
     steps = [
-        dpgm.release(codes, structure, Budget.pure("1/3"), neighbours="add-remove", randomness=SeededRandomness(seed))
+        dpgm.release(codes, structure, Budget.pure("1/3"), **seeded(seed))
         for seed, codes, structure in (
             (1, CODES, Structure(DOMAIN, [(name,) for name in NAMES])),
             (2, coarse, Structure(COARSE, PAIRS)),
@@ -51,9 +50,7 @@ def session(holdout: bool = False) -> dpgm.NoisyTables:
         )
     ]
     steps[2] = evolve(steps[2], holdout=True)
-    terms = SessionTerms(workload=Workload.all(DOMAIN, 2), budget=Budget.pure(1), merges=MERGES)
-    steps = steps if holdout else steps[:2]
-    return session_release(terms, steps, steps[0].terms, cost=Budget.pure(1), private=False, provenance={})
+    return merged_session(DOMAIN, MERGES, steps if holdout else steps[:2])
 
 
 RELEASE = session()
@@ -61,16 +58,12 @@ RELEASE = session()
 
 def model_of(seed: int, cliques=PAIRS, zeros: float = 0.0, weight0: bool = False, **more) -> Model:
     """Random potentials over merged codes; weight0: a code of a block has probability 0, as in replicates."""
-    structure = Structure(COARSE, cliques)
-    rng = np.random.default_rng(seed)
-    values = rng.normal(size=structure.cells) * 1.5
-    values[rng.random(structure.cells) < zeros] = -np.inf
     release = RELEASE
     with pytest.MonkeyPatch.context() as patch:
         if weight0:
             release = _with_zeros(release)
             patch.setattr(merged, "_MIN_NOISE_SHARE", 0.0)
-        return Model(structure, Tables(structure, values), releases=[release], **more)
+        return random_model(Structure(COARSE, cliques), seed, zeros, 1.5, releases=[release], **more)
 
 
 def _with_zeros(release):
@@ -216,9 +209,7 @@ def test_what_an_answer_rests_on():
 
 
 def test_files_and_other_engines_give_the_same_answers(tmp_path, monkeypatch):
-    """The schema of a file is that of every model, and the weights come out of the release again; another engine takes
-    the same weights. A model too large to write out over all codes is refused with its size, before anything is
-    made."""
+    """A file and another engine give the same weights; a model too large over all codes is refused with its size."""
     model = model_of(1)
     model.save(tmp_path / "m.dpgm")
     read = load_model(tmp_path / "m.dpgm")

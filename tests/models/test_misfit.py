@@ -187,8 +187,7 @@ def test_a_wrong_structure_is_found_and_a_right_one_is_not():
 
 
 def test_the_distance_is_about_that_of_the_truth(wrong):
-    """Within a factor of two of the mean total variation over the pairs, and the interval holds half of it; inside a
-    clique the check changes nothing."""
+    """It is within a factor of two of the mean total variation; inside a clique the check changes nothing."""
     truth, model = wrong
     pairs = [(one, two) for n, one in enumerate("abcdefg") for two in "abcdefg"[n + 2 :]]
     ours, theirs = model.marginals_of(pairs), truth.marginals_of(pairs)
@@ -220,8 +219,7 @@ def test_answers_by_structure_are_widened_and_hold_the_truth(wrong):
 
 
 def test_the_error_of_a_conditional_is_that_of_its_pair():
-    """p(c | a) moves by the pair's error over p(a); one pair of three attributes moves all their cells in proportion;
-    what is given cancels out. Against the definition, cell by cell."""
+    """Cell by cell: p(c | a) moves by the pair's error over p(a), and one pair moves all cells in proportion."""
     model = population(3, False)
     answers = model.marginals_of
     joint, a, c = model.marginal(["a", "c"]), model.marginal("a"), model.marginal("c")

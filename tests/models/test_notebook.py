@@ -18,8 +18,7 @@ def cells(html: str) -> list[list[str]]:
 
 
 def test_rows_are_those_of_the_arrow_table():
-    """Three attributes of different sizes: every number stands beside the labels that `table` gives it; an interval of
-    an entropy has no axes and no labels."""
+    """Every number stands beside the labels that `table` gives it; an interval of an entropy has no labels."""
     structure = Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 2}), [("a", "b", "c")])
     theta = np.log(np.arange(1.0, 13.0).reshape(2, 3, 2))
     model = Model(structure, Tables.from_arrays(structure, {("a", "b", "c"): theta}))
@@ -42,8 +41,7 @@ def marginal():
 
 
 def test_a_marginal_is_an_array_in_all_but_what_a_notebook_shows_of_it(marginal):
-    """It prints and is pickled as an array; sums, products and functions are numbers and arrays of numpy's own, and
-    parts of it have no labels, which would stand beside wrong numbers."""
+    """It prints and is pickled as an array; results and parts are plain arrays without labels."""
     plain = np.asarray(marginal)
     assert type(plain) is np.ndarray and (repr(marginal), str(marginal)) == (repr(plain), str(plain))
     for found in (2 * marginal, marginal + marginal, np.log(marginal), marginal.sum(axis=0), np.stack([marginal])):

@@ -96,8 +96,7 @@ def test_decoded_records_have_these_moments():
 
 
 def test_dates_lose_no_digits_and_codes_without_weight_are_no_quantile():
-    """The variance of two neighbouring days of this century is 1/4; at either end and between; shares are of what has a
-    number."""
+    """Two neighbouring days have variance 1/4; quantiles at either end and between; shares of what has a number."""
     domain = Domain.from_dict({"day": {"type": "date", "min": "2024-02-28", "max": "2024-02-29"}})
     law = number_distribution(domain["day"])
     table = np.array([0.5, 0.5, 0.0])

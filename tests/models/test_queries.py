@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Domain, DomainError, SeededRandomness, Structure, StructureError
+from dpgm_core import Budget, Domain, DomainError, Structure, StructureError
 from dpgm_core.models.model import Model
 from dpgm_core.models.queries import (
     Basis,
-    check_queries,
     encode_evidence,
     quote_names,
     read_evidence,
-    read_names,
     refuse_unmeasured,
 )
+from tests.fixtures import seeded
 from tests.models.enumerated import uniform_model
 
 LABELLED = Domain.from_dict(
@@ -24,41 +23,10 @@ LABELLED = Domain.from_dict(
 )
 
 
-def test_questions_are_read():
-    """One name or several; labels or codes."""
-    assert read_names(LABELLED, "sex", {}) == ("sex",)
-    assert read_names(LABELLED, ["town", "sex"], {}) == ("town", "sex")
-    assert encode_evidence(LABELLED, {"sex": "M", "town": 0}) == {"sex": 1, "town": 0}
-    assert check_queries(["sex"]) == ["sex"]
-
-
-@pytest.mark.parametrize(
-    ("asked", "given", "words"),
-    [
-        (5, {}, "names of attributes, got int"),
-        ([], {}, "at least one"),
-        ("sexe", {}, "no attribute 'sexe'; did you mean 'sex'"),
-        (["sex", "sex"], {}, "names an attribute twice"),
-        ("sex", {"sex": "F"}, "both asked for and given"),
-    ],
-)
-def test_wrong_names_are_refused(asked, given, words):
-    """Each says what was asked and what is wrong."""
-    with pytest.raises(StructureError, match=words):
-        read_names(LABELLED, asked, given)
-
-
-def test_wrong_labels_and_lists_are_refused():
-    """An attribute or a label that is not there; one name where a list is expected."""
-    with pytest.raises(StructureError, match="'x', which the model lacks"):
-        encode_evidence(LABELLED, {"x": 0})
+def test_an_attribute_that_is_not_there_cannot_be_given():
+    """What else is wrong with names, labels and lists is asked of a model in test_model.py."""
     with pytest.raises(StructureError, match="lacks"):
         read_evidence(TYPED, {"agee": 1})
-    with pytest.raises(DomainError, match="no label 'X'"):
-        encode_evidence(LABELLED, {"sex": "X"})
-    for wrong in ("sex", 5, None):
-        with pytest.raises(StructureError, match="takes a list of cliques"):
-            check_queries(wrong)
 
 
 def test_what_a_constraint_leaves_no_record_for_is_refused_by_its_name():
@@ -149,8 +117,7 @@ RECORDS = np.column_stack([np.arange(60) % size for size in (2, 3, 2, 2, 1)])
 
 
 def released(*cliques, tied=(), seed=0):
-    terms = {"neighbours": "add-remove", "randomness": SeededRandomness(seed)}
-    return dpgm.release(RECORDS, Structure(DOMAIN, cliques, tied=tied), Budget.pure(1), **terms)
+    return dpgm.release(RECORDS, Structure(DOMAIN, cliques, tied=tied), Budget.pure(1), **seeded(seed))
 
 
 def model_of(structure: Structure, *releases) -> Model:
@@ -199,8 +166,7 @@ def test_tied_cliques_are_told_by_what_ties_them():
 
 
 def test_what_needs_no_table_is_by_definition():
-    """Of a model without a release nothing is unknown: an attribute in no clique is uniform because it says so. An
-    attribute with one label has it for sure: it is never unmeasured, and takes nothing from what was."""
+    """Without a release nothing is unknown; an attribute with one label is never unmeasured."""
     model = model_of(Structure(DOMAIN, [("a", "b")]))
     assert model.unmeasured == ()
     assert {model.standing(name) for name in "abcd"} == {"by definition"}

@@ -14,6 +14,7 @@ from dpgm_core.models.misfit import table_scores
 from dpgm_core.models.range_margins import covariance_of, likely_shares, margin_estimate, ranged
 from dpgm_core.privacy.ranges import plan_ranges
 from dpgm_core.releases.pooling import pool
+from tests.fixtures import seeded
 
 SIZE = 48
 DOMAIN = Domain.from_sizes({"age": SIZE, "sex": 2, "job": 3})
@@ -28,10 +29,7 @@ def records(seed=0, count=4000):
 
 
 def released(seed=1, rho="0.05", structure=STRUCTURE, split=RANGES):
-    return dpgm.release(
-        records(), structure, Budget.zcdp(rho), "gaussian", neighbours="add-remove",
-        randomness=SeededRandomness(seed), split=split,
-    )  # fmt: skip
+    return dpgm.release(records(), structure, Budget.zcdp(rho), "gaussian", split=split, **seeded(seed))
 
 
 def range_error(shares, truth):
@@ -40,18 +38,21 @@ def range_error(shares, truth):
     return float(np.sqrt(np.mean([(edges[b] - edges[a]) ** 2 for b in range(len(edges)) for a in range(b)])))
 
 
-def test_the_margin_is_the_generalised_least_squares_of_all_tables():
-    """Written again with one design matrix over the cells of both tables and their whole covariance."""
-    release = released()
-    single, pair = release.tables["age",], release.tables["age", "sex"]
+def dense_estimate(release):
+    """The precision of all cells of age and sex by both tables, and the weighted sum of what these tell."""
     design = np.vstack([np.kron(np.eye(SIZE), np.ones((1, 2))), np.eye(2 * SIZE)])
     noise = np.zeros((3 * SIZE, 3 * SIZE))
     noise[:SIZE, :SIZE] = release.noise[0].covariance
     noise[SIZE:, SIZE:] = release.variances[1] * np.eye(2 * SIZE)
-    inverse = np.linalg.inv(noise)
-    cells = np.linalg.solve(
-        design.T @ inverse @ design, design.T @ inverse @ np.concatenate([single, pair.reshape(-1)])
-    )
+    weighted = design.T @ np.linalg.inv(noise)
+    told = np.concatenate([release.tables["age",], release.tables["age", "sex"].reshape(-1)])
+    return weighted @ design, weighted @ told
+
+
+def test_the_margin_is_the_generalised_least_squares_of_all_tables():
+    """Written again with one design matrix over the cells of both tables and their whole covariance."""
+    release = released()
+    cells = np.linalg.solve(*dense_estimate(release))
     precision, weighted = margin_estimate(release, "age")
     np.testing.assert_allclose(np.linalg.solve(precision, weighted), cells.reshape(SIZE, 2).sum(axis=1), rtol=1e-8)
     assert ranged(release) == ["age"]
@@ -107,7 +108,7 @@ def test_likely_shares_arrive_where_most_codes_are_empty(size):
     assert range_error(shares, truth) < 0.95 * range_error(counts / counts.sum(), truth)
 
 
-@pytest.mark.parametrize("learner", ["eb-map", "naive-mle"])
+@pytest.mark.parametrize("learner", ["eb-map", pytest.param("naive-mle", marks=pytest.mark.landing)])
 def test_models_answer_ranges_as_well_as_the_release_does(learner):
     """Over six releases the error of ranges is .65 of that without at most; the likeliest margin is the model's."""
     truth = np.bincount(records()[:, 0], minlength=SIZE)
@@ -136,8 +137,7 @@ def test_replicates_have_their_own_margins():
 
 
 def test_merged_codes_keep_the_ranges_of_the_fine_table():
-    """A selector merges rare ages; within a block shares are those of the likeliest margin by the windows, and blocks
-    have the model's: of the whole axis they come together."""
+    """Within a block shares are those of the likeliest margin; blocks have the model's."""
     model = dpgm.fit(
         records(), "mst", Budget.zcdp("0.1"), workload=DOMAIN, neighbours="add-remove", learner="eb-map",
         randomness=SeededRandomness(1), split=RANGES,
@@ -154,8 +154,7 @@ def test_merged_codes_keep_the_ranges_of_the_fine_table():
 
 
 def test_effects_know_the_covariance_of_ranges():
-    """What two tables tell of a share of ages, its variance, and the noise of a sum over ages and sex: dense least
-    squares over all cells, N known."""
+    """A share of ages, its variance and the noise of sums are those of dense least squares, N known."""
     terms = dpgm.Terms(neighbours="add-remove", total="public")
     release = dpgm.release(
         records(), STRUCTURE, Budget.zcdp("0.05"), "gaussian", terms=terms,
@@ -163,14 +162,10 @@ def test_effects_know_the_covariance_of_ranges():
     )  # fmt: skip
     effects = effects_of([release], ("age", "sex"), (SIZE, 2))
     cells, ones = 2 * SIZE, np.ones(2 * SIZE)
-    design = np.vstack([np.kron(np.eye(SIZE), np.ones((1, 2))), np.eye(cells)])
-    noise = np.zeros((len(design), len(design)))
-    noise[:SIZE, :SIZE] = release.noise[0].covariance
-    noise[SIZE:, SIZE:] = release.variances[1] * np.eye(cells)
-    told = np.concatenate([release.tables["age",], release.tables["age", "sex"].reshape(-1)])
-    free = np.linalg.inv(design.T @ np.linalg.inv(noise) @ design)
+    precision, weighted = dense_estimate(release)
+    free = np.linalg.inv(precision)
     along = free @ ones / (ones @ free @ ones)
-    wanted = free @ design.T @ np.linalg.inv(noise) @ told
+    wanted = free @ weighted
     wanted += along * (4000 - wanted.sum())
     covariance = free - np.outer(along, along) * (ones @ free @ ones)
     np.testing.assert_allclose(effects.table.reshape(-1), wanted, atol=1e-6)
@@ -191,11 +186,8 @@ def test_findings_of_even_columns_are_uniform_chances():
         for name, codes in (
             ("even", rng.integers(0, SIZE, 4000)),
             ("sloping", (rng.random(4000) ** 1.3 * SIZE).astype(int)),
-        ):
-            release = dpgm.release(
-                codes[:, None], alone, Budget.zcdp("0.02"), "gaussian", neighbours="add-remove",
-                randomness=SeededRandomness(seed), split=RANGES,
-            )  # fmt: skip
+        )[: 2 if seed < 20 else 1]:
+            release = dpgm.release(codes[:, None], alone, Budget.zcdp("0.02"), "gaussian", split=RANGES, **seeded(seed))
             chances[name].append(_chance_of_ranges(effects_of([release], ("age",), (SIZE,))))
     assert 0.04 < np.mean(np.array(chances["even"]) < 0.1) < 0.18
     assert 0.4 < np.mean(np.array(chances["even"]) < 0.5) < 0.62
@@ -210,10 +202,7 @@ def test_goodness_of_fit_of_a_right_model_is_a_normal_deviate():
     rng = np.random.default_rng(6)
     for seed in range(60):
         codes = rng.choice(SIZE, 4000, p=truth)[:, None]
-        release = dpgm.release(
-            codes, alone, Budget.zcdp("0.02"), "gaussian", neighbours="add-remove", randomness=SeededRandomness(seed),
-            split=RANGES,
-        )  # fmt: skip
+        release = dpgm.release(codes, alone, Budget.zcdp("0.02"), "gaussian", split=RANGES, **seeded(seed))
         scores.append(table_scores(release, dpgm.Tables(alone, truth))["age",])
     assert abs(np.mean(scores)) < 0.4 and 0.75 < np.std(scores) < 1.25
 
@@ -224,10 +213,8 @@ def test_several_range_columns_keep_their_margins_together():
     second = np.minimum(first + np.random.default_rng(1).integers(0, 3, 4000), SIZE - 1)
     domain = Domain.from_sizes({"age": SIZE, "end": SIZE})
     structure = Structure(domain, [("age",), ("end",), ("age", "end")])
-    release = dpgm.release(
-        np.column_stack([first, second]), structure, Budget.zcdp("0.5"), "gaussian", neighbours="add-remove",
-        randomness=SeededRandomness(1), split={"ranges": ["age", "end"]},
-    )  # fmt: skip
+    rows, split = np.column_stack([first, second]), {"ranges": ["age", "end"]}
+    release = dpgm.release(rows, structure, Budget.zcdp("0.5"), "gaussian", split=split, **seeded(1))
     model = dpgm.learn(release, "eb-map", structure=structure).model
     for name in ("age", "end"):
         margin = np.asarray(model.marginal(name))

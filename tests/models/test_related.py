@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -169,25 +170,20 @@ def test_a_sample_has_the_tables_of_the_world():
     """
     roots = world(4, seed=5)
     drawn = exact(related(4, order="line"), roots).sample(40_000, form="labels", randomness=SeededRandomness(1))
-    kept = whole(drawn)
-    chances = [1 / len(kept)] * len(kept)
-    sampled = [(own, children, chance) for (own, children), chance in zip(kept, chances, strict=True)]
+    sampled = [(own, children, count / 40_000) for (own, children), count in Counter(whole(drawn)).items()]
     for names in (("own", "age"), ("age", "size"), ("age", "sex")):
         assert np.abs(counted(sampled, names) - counted(roots, names)).sum() / 2 < 0.01
     for pair in (("age", "age"), ("age", "sex")):
         assert np.abs(paired(sampled, *pair) - paired(roots, *pair)).sum() / 2 < 0.01
-    later = [(own, children[1:], chance) for own, children, chance in sampled]
-    truth = [(own, children[1:], chance) for own, children, chance in roots]
+    later, truth = ([(own, some[1:], chance) for own, some, chance in every] for every in (sampled, roots))
     assert np.abs(paired(later, "age", "age") - paired(truth, "age", "age")).sum() / 2 < 0.01
-    third = np.zeros((3, 3))
-    for _, children, chance in sampled:
-        if len(children) > 2:
-            third[children[1][0], children[2][0]] += chance
-    expected = np.zeros((3, 3))
-    for _, children, chance in roots:
-        if len(children) > 2:
-            expected[children[1][0], children[2][0]] += chance
-    assert np.abs(third / third.sum() - expected / expected.sum()).sum() / 2 < 0.02  # of 13,000 in their order
+    third = np.zeros((2, 3, 3))  # the second and the third child, of 13,000 in their order
+    for table, every in zip(third, (later, truth), strict=True):
+        for _, some, chance in every:
+            if len(some) > 1:
+                table[some[0][0], some[1][0]] += chance
+    third /= third.sum(axis=(1, 2), keepdims=True)
+    assert np.abs(third[0] - third[1]).sum() / 2 < 0.02
 
 
 def whole(drawn):
@@ -296,7 +292,7 @@ def fitted(one, roots, count, seed, budget, cliques=CLIQUES):
 def test_a_model_file_and_a_release_remember_both_tables(tmp_path):
     """The statement is in the terms; learning from the saved release gives the same answers; one table is refused."""
     one = related(3, order="line")
-    run, _ = fitted(one, THREE, 2000, 1, Budget.approx(5, 1e-6))
+    run, _ = fitted(one, THREE, 500, 1, Budget.approx(5, 1e-6), [*CLIQUES[:3], CLIQUES[5]])
     model = RelatedModel(run.model)
     model.save(tmp_path / "household.dpgm")
     again = RelatedModel.load(tmp_path / "household.dpgm")
@@ -320,19 +316,13 @@ def test_a_model_file_and_a_release_remember_both_tables(tmp_path):
 @pytest.mark.landing
 def test_a_release_with_next_to_no_noise_gives_the_tables_of_the_records():
     """Learned, then sampled: cross tables and siblings of the records return."""
-    run, every = fitted(
-        related(3),
-        THREE,
-        30_000,
-        4,
-        Budget.zcdp(1e4),
-        [
-            ("own", "size", "first.age", "age", "position"),
-            ("previous.age", "age", "first.age", "own", "position"),
-            ("age", "sex"),
-            ("first.age", "first.sex", "sex"),
-        ],
-    )
+    cliques = [
+        ("own", "size", "first.age", "age", "position"),
+        ("previous.age", "age", "first.age", "own", "position"),
+        ("age", "sex"),
+        ("first.age", "first.sex", "sex"),
+    ]
+    run, every = fitted(related(3), THREE, 30_000, 4, Budget.zcdp(1e4), cliques)
     model = RelatedModel(run.model)
     sampled = [(own, children, 1.0) for own, children in whole(model.sample(30_000, form="labels"))]
     for names in (("own", "age"), ("age", "size")):
@@ -365,6 +355,12 @@ def test_intervals_have_the_errors_of_a_ratio():
     assert np.all(np.abs(np.maximum(found.high - table / present, table / present - found.low) - width) < 0.35 * width)
 
 
+@pytest.fixture(scope="module")
+def learned_model():
+    """Of 3,000 roots."""
+    return RelatedModel(fitted(related(3, order="line"), THREE, 3000, 3, Budget.approx(3, 1e-6))[0].model)
+
+
 @pytest.mark.parametrize(
     "question",
     [
@@ -374,11 +370,10 @@ def test_intervals_have_the_errors_of_a_ratio():
         {"siblings": ("age", "age")},
     ],
 )
-def test_features_give_the_answer(question):
+def test_features_give_the_answer(learned_model, question):
     """The functional of an interval has the value of the answer itself at the model."""
-    model = RelatedModel(fitted(related(3, order="line"), THREE, 3000, 3, Budget.approx(3, 1e-6))[0].model)
-    found = model.intervals(**question)
-    assert np.allclose(found.estimate, model.marginal(**question), atol=1e-9)
+    found = learned_model.intervals(**question)
+    assert np.allclose(found.estimate, learned_model.marginal(**question), atol=1e-9)
     assert np.all(found.low <= found.estimate) and np.all(found.estimate <= found.high)
     assert np.all(found.standard_error > 0)
 

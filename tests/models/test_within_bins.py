@@ -53,8 +53,7 @@ def test_moments_and_quantiles_are_those_of_what_is_drawn(edges, values):
 
 
 def test_uniform_whole_numbers_have_no_edge_effects():
-    """Each of 18 .. 64 gets its share of the line, to the last one; the last bin is closed; ten million are summed in
-    parts, within a millionth."""
+    """Each of 18 .. 64 gets its share of the line; the last bin is closed; ten million are summed in parts."""
     law = bin_distribution(binned([0, 18, 65], Values(kind="integer")))
     at = np.arange(48 * 100) / (48 * 100) + 1e-6
     assert np.bincount(law.draw(np.ones(len(at), int), at).astype(int))[18:].tolist() == [100] * 48  # 18 .. 65
@@ -77,8 +76,7 @@ def test_bins_without_an_end_stand_at_the_one_they_have():
 
 
 def test_what_has_no_number_is_not_present():
-    """Texts, missing labels, labels that are no numbers, bins that hold no value of the type; a label that the owner
-    named for missing values is an answer like others."""
+    """Texts, missing labels, labels that are no numbers, and bins without a value of the type."""
     assert bin_distribution(Attribute.of_size("a", 2)) is None
     labels = Attribute.from_dict("a", {"type": "integer", "labels": ["7", "x", "1.5", "-1"]})
     assert bin_distribution(labels).present.tolist() == [True, False, False, True, False]
@@ -182,8 +180,7 @@ def test_values_are_spread_evenly_over_a_bin():
 
 
 def test_numbers_have_three_digits_more_than_their_bins():
-    """Unless decimals are declared; without trailing zeros and without an exponent: Arrow's 3.60E-10 without its last
-    zero would be 3.6."""
+    """Unless decimals are declared; without trailing zeros and without an exponent."""
     for edges, most in (([0, 5, 10], 3), ([0, 0.5, 10], 4), ([0, 5000, 10**6], 0)):
         texts = drawn(Attribute.from_dict("x", {"type": "number", "bins": edges}), 200)[2].drop_null().to_pylist()
         digits = [len(text.partition(".")[2]) for text in texts]
@@ -409,8 +406,7 @@ def test_an_order_keeps_a_part_of_the_law():
 
 
 def test_an_even_shape_can_be_stated_and_the_note_names_the_bins():
-    """The table of a domain file says nothing of the usual shape, as before there was one; it keeps another. No note
-    without wide bins; of private bins, whose edges are not known, none yet."""
+    """A domain file keeps a stated shape; the note names wide bins, and private bins only once they are found."""
     assert "shape" not in column(VISITS).to_dict()
     even = column(VISITS, shape="uniform")
     assert even.to_dict()["shape"] == "uniform" and Attribute.from_dict("x", even.to_dict()) == even

@@ -29,6 +29,7 @@ from dpgm_core.pipeline.planning import describe_release_passes, describe_sessio
 from dpgm_core.pipeline.run import Run
 from dpgm_core.sources import as_source
 from dpgm_core.structure.workload import Workload
+from tests.fixtures import Unchecked, dry_run
 from tests.partitioned import Partitioned
 from tests.private_columns import private_bins
 
@@ -248,11 +249,6 @@ def test_wide_jobs_are_planned_fast(size, order, count):
     assert time.process_time() - began < 5
 
 
-def dry_run(*settings, **named):
-    """The run's own check, with the arguments of `fit`."""
-    Run(*settings, **named).check()
-
-
 def test_the_check_asks_for_batches_and_takes_none(tmp_path):
     """What a release would refuse by names and types alone is refused before it, in the same words; no row is read."""
     structure = Structure(Domain.from_sizes({"a": 2, "b": 2}), [("a", "b")])
@@ -304,11 +300,8 @@ def test_a_folder_is_looked_at_before_the_charge(tmp_path):
         Run(folder / "3.parquet", structure, Budget.pure(1), terms=terms).check()
 
 
-class InTwo:
+class InTwo(Unchecked):
     """A learner of two releases, that takes pure budgets alone and foresees nothing."""
-
-    def check(self, structure, inference):
-        pass
 
     def learn(self, curator, inference, *, randomness, progress):
         if curator.budget.kind != "pure":

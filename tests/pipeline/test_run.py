@@ -12,6 +12,7 @@ import dpgm_core as dpgm
 from dpgm_core import Budget, DataError, Domain, Structure, Tables, Terms
 from dpgm_core.errors import UnknownComponent
 from dpgm_core.pipeline.run import Run
+from tests.fixtures import Unchecked, seeded
 
 DOMAIN = Domain.from_sizes({"a": 3, "b": 2})
 STRUCTURE = Structure(DOMAIN, [("a", "b")])
@@ -45,18 +46,11 @@ def test_the_relation_is_stated_once():
 
 def test_names_tables_and_objects_are_the_same(tmp_path):
     """With one seed, each way of naming the components gives the same model."""
+    names = {"mechanism": "laplace", "learner": "eb-map", "inference": "junction-tree"}
+    tables, objects = [{"name": name} for name in names.values()], [dpgm.make(*one) for one in names.items()]
     made = [
-        dpgm.fit(CODES, STRUCTURE, Budget.pure(1), *parts, neighbours="add-remove", randomness=dpgm.SeededRandomness(3))
-        for parts in (
-            (),
-            ("laplace", "eb-map", "junction-tree"),
-            ({"name": "laplace"}, {"name": "eb-map"}, {"name": "junction-tree"}),
-            (
-                dpgm.make("mechanism", "laplace"),
-                dpgm.make("learner", "eb-map"),
-                dpgm.make("inference", "junction-tree"),
-            ),
-        )
+        dpgm.fit(CODES, STRUCTURE, Budget.pure(1), *parts, **seeded(3))
+        for parts in ((), names.values(), tables, objects)
     ]
     for fit in made:
         assert np.array_equal(fit.model.potentials.values, made[0].model.potentials.values)
@@ -115,11 +109,8 @@ def test_wrong_entries_charge_nothing(tmp_path, change, error):
 
 
 @attrs.frozen(kw_only=True)
-class Independent:
+class Independent(Unchecked):
     """Every attribute on its own: it has no use for an engine."""
-
-    def check(self, structure, inference):
-        pass
 
     def learn(self, curator, inference, *, randomness, progress):
         release = curator.release()
@@ -182,13 +173,7 @@ def test_several_releases_with_nested_cliques_are_one_fit():
 def test_every_learner_of_one_release_takes_several(learner):
     """Same cliques, equal Gaussian noise: the fit to two is that to one release of their mean and half the variance."""
     codes = np.random.default_rng(2).integers(0, [3, 2], size=(500, 2))
-    parts = [
-        dpgm.release(
-            codes, STRUCTURE, Budget.zcdp("1/50"), "gaussian", neighbours="add-remove",
-            randomness=dpgm.SeededRandomness(seed),
-        )
-        for seed in (1, 2)
-    ]  # fmt: skip
+    parts = [dpgm.release(codes, STRUCTURE, Budget.zcdp("1/50"), "gaussian", **seeded(seed)) for seed in (1, 2)]
     seed = dpgm.SeededRandomness(4)
     both = dpgm.learn(parts, learner, randomness=seed)
     assert both.releases == both.model.releases == tuple(parts) and both.model.cost == Budget.zcdp("1/25")

@@ -1,6 +1,7 @@
 """What the tests of releases share: a file of each kind that core writes."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,6 @@ def released(tmp_path_factory, members_of):
     structure = Structure(DOMAIN, [("a", "b"), ("b",)])
     tied = Structure(DOMAIN, [("b",)], tied=[[("a",), ("a", "b")][:1]])
     codes = np.array([[0, 1], [1, 2]] * 20)
-    folder = tmp_path_factory.mktemp("released")
     simulated = {"randomness": dpgm.SeededRandomness(1)}
     asked = {
         "laplace": ("laplace", Budget.pure(8), {}),
@@ -44,17 +44,18 @@ def released(tmp_path_factory, members_of):
     }
     made = {}
     for name, (mechanism, budget, more) in asked.items():
-        made[name] = dpgm.release(codes, structure, budget, mechanism, **{"neighbours": "add-remove"} | more)
-    made["tied"] = dpgm.release(codes, tied, Budget.zcdp("1/3"), terms=Terms(neighbours="add-remove", total=70))
-    alone = Structure(DOMAIN, [("a", "b")])
-    made["one table together"] = dpgm.release(
-        codes, alone, APPROX, "gaussian", neighbours="add-remove", split="optimal"
+        made[name] = partial(dpgm.release, codes, structure, budget, mechanism, **{"neighbours": "add-remove"} | more)
+    made["tied"] = partial(
+        dpgm.release, codes, tied, Budget.zcdp("1/3"), terms=Terms(neighbours="add-remove", total=70)
     )
+    alone = Structure(DOMAIN, [("a", "b")])
+    alone_settings = {"neighbours": "add-remove", "split": "optimal"}
+    made["one table together"] = partial(dpgm.release, codes, alone, APPROX, "gaussian", **alone_settings)
     one_cell = Structure(Domain.from_sizes({"a": 1, "b": 3}), [("a",)])
     for name in ("laplace", "gaussian"):
-        cell = dpgm.release(codes * [0, 1], one_cell, Budget.zcdp(1), name, neighbours="replace-one")
-        made[f"one cell {name}"] = cell
-
+        made[f"one cell {name}"] = partial(
+            dpgm.release, codes * [0, 1], one_cell, Budget.zcdp(1), name, neighbours="replace-one"
+        )
     persons = pa.table({"who": ["x", "x", "y"] * 13, "a": ["0", "1", "1"] * 13, "b": ["0", "1", "2"] * 13})
     two_rows = Terms(neighbours="add-remove", person="who", rows_per_person=2)
     weights = Contributions(per="clique", grid=12)
@@ -64,9 +65,9 @@ def released(tmp_path_factory, members_of):
         ("weighted", persons, evolve(two_rows, contributions=weights)),
         ("public total", codes, visits),
     ):
-        made[name] = dpgm.release(data, structure, Budget.pure(1), terms=terms)
+        made[name] = partial(dpgm.release, data, structure, Budget.pure(1), terms=terms)
     budgets = {("a", "b"): Budget.pure(1), ("b",): Budget.pure(2)}
-    made["per clique"] = live_curator(codes, structure, budget=Budget.pure(3)).release(budget=budgets)
+    made["per clique"] = lambda: live_curator(codes, structure, budget=Budget.pure(3)).release(budget=budgets)
     clip = {"clip": ClippedScore(norm="1/2", grid=64)}
     mu = Beliefs(marginals=Tables(structure, np.full(structure.cells, 1 / 6)), log_partition=0.0)
     for kind, mechanism, budget in (
@@ -76,20 +77,41 @@ def released(tmp_path_factory, members_of):
         ("approx", "gaussian", APPROX),
     ):
         for rate, scored in itertools.product((1, 0.25), ({}, clip)):
-            one = live_curator(codes, structure, make("mechanism", mechanism), budget=budget, total=50.0)
-            with one.rounds(5, sampling_rate=rate, **scored) as rounds:
-                noisy = rounds.next(mu if scored else None)
-            made[f"rounds {kind} {rate}" + " clipped" * bool(scored)] = noisy
+            name = f"rounds {kind} {rate}" + " clipped" * bool(scored)
+            settings = {"budget": budget, "rate": rate, "beliefs": mu if scored else None} | scored
+            made[name] = partial(first_round, codes, structure, mechanism, **settings)
     # a table of one cell counts by the presence of a person alone
-    both, settings = Structure(one_cell.domain, [("a",), ("b",)]), {"neighbours": "replace-one", "total": 50.0}
-    replaced = live_curator(codes * [0, 1], both, budget=Budget.pure(2), **settings)
-    with replaced.rounds(5, sampling_rate=0.25) as rounds:
-        made["rounds pure 0.25 replace-one"] = rounds.next()
-    found = {}
-    for number, (name, noisy) in enumerate(made.items()):
-        noisy.save(folder / str(number))
-        found[name] = members_of(folder / str(number)), noisy
-    return found
+    both = Structure(one_cell.domain, [("a",), ("b",)])
+    made["rounds pure 0.25 replace-one"] = partial(
+        first_round, codes * [0, 1], both, "laplace", budget=Budget.pure(2), rate=0.25, neighbours="replace-one"
+    )
+    return Released(made, tmp_path_factory.mktemp("released"), members_of)
+
+
+def first_round(codes, structure, mechanism, *, budget, rate, neighbours="add-remove", beliefs=None, **scored):
+    """The first of five rounds."""
+    settings = {"budget": budget, "neighbours": neighbours, "total": 50.0}
+    one = live_curator(codes, structure, make("mechanism", mechanism), **settings)
+    with one.rounds(5, sampling_rate=rate, **scored) as rounds:
+        return rounds.next(beliefs)
+
+
+class Released(dict):
+    """The members of a file and the release in it, by name; each is made when it is first asked for."""
+
+    def __init__(self, made, folder, members_of):
+        super().__init__()
+        self.made, self.folder, self.members_of = made, folder, members_of
+
+    def __missing__(self, name):
+        noisy, path = self.made[name](), self.folder / str(len(self))
+        noisy.save(path)
+        self[name] = self.members_of(path), noisy
+        return self[name]
+
+    def items(self):
+        """All of them."""
+        return [(name, self[name]) for name in self.made]
 
 
 @pytest.fixture

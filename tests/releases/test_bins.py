@@ -103,8 +103,7 @@ def test_edited_bins_are_refused(tmp_path, found, written, case):
 
 
 def test_bins_left_out_are_not_free(found, edited):
-    """Claim: a file that says nothing of its bins is a session over public ones, and says so; one that says that bins
-    are still to be found is none."""
+    """Without its bins the file's session would be over public ones; bins that are still to be found are refused."""
     declared = json.loads(found[1]["release.json"])["session"]["bins"][0]["declared"]
     path = edited(found[1], {("domain", "attributes", "age"): declared, ("session", "bins"): []})
     with pytest.raises(ModelFileError, match="'age'"):
@@ -112,8 +111,7 @@ def test_bins_left_out_are_not_free(found, edited):
 
 
 def test_what_was_too_large_to_plan_for_stays_out(tmp_path):
-    """Claim: where fewer bins come out than were planned for, the candidates are those of the plan, here and in the
-    file; else a session could have too many of them once it is paid for."""
+    """Where fewer bins come out than were planned for, the candidates are those of the plan, here and in the file."""
     workload = Workload.all(DOMAIN, max_cells=9)
     made = curator(np.zeros((50, 2), int), Budget.pure(90))
     with made.session(workload=workload) as session:

@@ -11,6 +11,7 @@ from dpgm.comparison import compare
 from dpgm.report.noise import measured_tables
 from dpgm_core import Budget, BudgetError, Domain, DomainError, SeededRandomness, Structure, StructureError, make
 from dpgm_core.releases.views import SummedNoise, block_sums, cell_variances, cells_as_drawn, coarsened, plausible
+from tests.fixtures import seeded
 
 DOMAIN = Domain.from_sizes({"a": 5, "b": 3, "c": 2})
 MERGES = {"a": [0, 2, 2, 1, 2], "b": [0, 1, 2]}
@@ -18,9 +19,7 @@ CODES = np.random.default_rng(0).integers(0, [5, 3, 2], size=(400, 3))
 
 
 def released(structure, seed=1, split="even"):
-    return dpgm.release(
-        CODES, structure, Budget.pure(1), neighbours="add-remove", split=split, randomness=SeededRandomness(seed)
-    )
+    return dpgm.release(CODES, structure, Budget.pure(1), split=split, **seeded(seed))
 
 
 @pytest.mark.parametrize("split", ["even", "optimal"])
@@ -47,10 +46,7 @@ def test_draws_have_the_true_law_of_each_cell():
 
     False alarms: 1e-6 for each of 3 cells.
     """
-    noisy = dpgm.release(
-        CODES, Structure(DOMAIN, [("a",)]), Budget.zcdp("1/50"), "gaussian", neighbours="add-remove",
-        randomness=SeededRandomness(1),
-    )  # fmt: skip
+    noisy = dpgm.release(CODES, Structure(DOMAIN, [("a",)]), Budget.zcdp("1/50"), "gaussian", **seeded(1))
     noise = coarsened(noisy, MERGES).noise[0]
     assert noise.exact
     source = SeededRandomness(2)
@@ -77,10 +73,7 @@ def test_the_noise_of_the_largest_block_is_plausible():
     laplace = make("mechanism", "laplace").noise(dpgm.Sensitivity(l0=1, l1=1, l2_squared=1, linf=1), Budget.pure(1))
     domain = Domain.from_sizes({"a": 100})
     merges = {"a": [0, 1, 2, 3, *[4] * 96]}
-    noisy = dpgm.release(
-        np.zeros((50, 1), int), Structure(domain, [("a",)]), Budget.pure(1), neighbours="add-remove",
-        randomness=SeededRandomness(0),
-    )  # fmt: skip
+    noisy = dpgm.release(np.zeros((50, 1), int), Structure(domain, [("a",)]), Budget.pure(1), **seeded())
     coarse = coarsened(noisy, merges)
     far = coarse.tables.values.copy()
     far[4] = -int(10 * (96 * laplace.variance) ** 0.5)

@@ -127,7 +127,6 @@ REFUSED = {
         {"structure": Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 3}), [("a", "b")])}, dpgm.StructureError,
         "over different domains",
     ),
-    "another relation": ({"neighbours": "replace-one"}, BudgetError, "add-remove and replace-one neighbours"),
     "the same seed": ({"seed": 1}, BudgetError, "one release is given twice"),
 }  # fmt: skip
 
@@ -206,11 +205,6 @@ def test_guarantees_that_do_not_add_up_are_refused(change, words):
         assert "\n" not in str(caught.value)
     with pytest.raises(BudgetError, match=words):
         check_alike([one, other])
-
-
-def test_totals_may_become_known_in_different_ways():
-    """An estimated and a declared N go together: each release says its own."""
-    check_alike([released(), released(total=40)])
 
 
 STRUCTURE = Structure(Domain.from_sizes({"a": 2, "b": 3, "c": 2}), [("a",)], tied=[[("a", "b"), ("c", "b")]])

@@ -10,11 +10,8 @@ from attrs import evolve
 
 import dpgm_core as dpgm
 from dpgm.cli import main
-from dpgm_core import Budget, Domain, Sensitivity, Structure, Tables, Terms, Workload
-from dpgm_core._util.randomness import SeededRandomness
+from dpgm_core import Budget, Domain, Sensitivity, Structure, Tables, Terms
 from dpgm_core.releases.pooling import total_of
-from dpgm_core.releases.session import session_release
-from dpgm_core.releases.steps import SessionTerms
 from dpgm_core.releases.totals import (
     contradictions,
     estimate_total,
@@ -23,7 +20,8 @@ from dpgm_core.releases.totals import (
     mostly_missing,
     stated_total,
 )
-from tests.fixtures import live_curator
+from tests.fixtures import live_curator, seeded
+from tests.models.enumerated import merged_session
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2})
 PLAIN = Structure(DOMAIN, [("a", "b"), ("b",), ("c",)])
@@ -178,10 +176,7 @@ def test_the_steps_of_a_session_speak_for_themselves():
     """Its tables are means, whose noise has no law of its own to bound; what is merged is summed."""
     merges = {"b": (0, 1, 1)}
     steps = (released(900), released(900, Structure(DOMAIN.coarsened(merges), [("a", "b"), ("b",)])))
-    workload = Workload.all(DOMAIN, 2)
-    session = SessionTerms(workload=workload, budget=Budget.pure(1), merges=merges)
-    made = session_release(session, steps, steps[0].terms, cost=Budget.pure(1), private=False, provenance={})
-    (sentence,) = contradictions([made])
+    (sentence,) = contradictions([merged_session(DOMAIN, merges, steps)])
     assert sentence == contradictions(steps)[0] and "the total of 900 is stated" in sentence
 
 
@@ -241,10 +236,7 @@ def noisy(share, seed=0, budget=1, domain=WITH_MISSING, people=1000, cliques=(("
     """A release in which that share of column a is missing."""
     codes = np.zeros((people, 2), int)
     codes[: round(share * people), 0] = domain["a"].unknown
-    return dpgm.release(
-        codes, dpgm.Structure(domain, cliques), dpgm.Budget.pure(budget), neighbours="add-remove",
-        randomness=SeededRandomness(seed),
-    )  # fmt: skip
+    return dpgm.release(codes, Structure(domain, cliques), Budget.pure(budget), **seeded(seed))
 
 
 @pytest.mark.parametrize(("share", "told"), [(0.4, 0), (0.6, 1), (0.95, 1), (1.0, 1)])

@@ -179,8 +179,7 @@ def test_a_family_too_large_is_refused_with_its_size_and_nothing_is_made():
 
 
 def test_long_graphs_are_no_trouble():
-    """A path of 2,000 attributes, against the domain's order, and the cycle that closes it: no recursion, one line. A
-    family whose number of cells has more digits than Python writes is priced in one."""
+    """A path of 2,000 attributes, the cycle that closes it, and a family of more cells than Python writes."""
     names = [f"x{at}" for at in range(2000)]
     domain = Domain.from_sizes(dict.fromkeys(names, 2))
     dag = Dag(domain, {one: [other] for one, other in itertools.pairwise(names)})

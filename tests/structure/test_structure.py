@@ -116,8 +116,7 @@ def test_any_plain_value_is_a_structure_or_a_refusal(plain):
 
 
 def test_duplicates_merge_and_nested_cliques_stay():
-    """Cliques equal up to order are one table, the first one's; contained ones are kept and reported. Tied to nothing
-    is not tied: merged with the same plain clique, reported as a duplicate."""
+    """Equal cliques are one table, contained ones are kept; a tie of one clique is merged as a plain clique."""
     structure = Structure(DOMAIN, [("a", "b")], tied=[[("b", "a")], [("c",)]])
     assert structure.groups == ((("a", "b"),), (("c",),))
     assert structure.duplicates == (("b", "a"),)

@@ -1,19 +1,26 @@
 """Small releases with any noise, and brute-force answers to compare the collective engines with."""
 
 import math
-from types import SimpleNamespace
+import sys
 
 import numpy as np
 import pytest
 from attrs import frozen
 
 from dpgm_core import Budget, Calibration, Domain, DualTerm, NoisyTables, Structure, Tables, Terms
+from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.privacy.measurement import Measurement
 from dpgm_testing import incidence
 
 
+class Boundless:
+    """Noise that reaches any residual."""
+
+    support, log_concave = (-math.inf, math.inf), True
+
+
 @frozen
-class Laplace:
+class Laplace(Boundless):
     """Density proportional to exp(-|z| / scale)."""
 
     scale: float
@@ -21,8 +28,6 @@ class Laplace:
     @property
     def variance(self):
         return 2 * self.scale**2
-
-    support, log_concave = (-math.inf, math.inf), True
 
     @property
     def dual(self):
@@ -36,30 +41,7 @@ class Laplace:
 
 
 @frozen
-class Gaussian:
-    """Normal noise: no box, curvature sd^2."""
-
-    sd: float
-
-    @property
-    def variance(self):
-        return self.sd**2
-
-    support, log_concave = (-math.inf, math.inf), True
-
-    @property
-    def dual(self):
-        return DualTerm(bound=math.inf, curvature=self.variance)
-
-    def logpdf(self, residual):
-        return -(residual**2) / (2 * self.variance)
-
-    def score(self, residual):
-        return -residual / self.variance
-
-
-@frozen
-class Huber:
+class Huber(Boundless):
     """Quadratic within bound * curvature of 0, then straight: a box and a curvature at once."""
 
     bound: float
@@ -68,8 +50,6 @@ class Huber:
     @property
     def variance(self):
         return self.curvature + 2 / self.bound**2
-
-    support, log_concave = (-math.inf, math.inf), True
 
     @property
     def dual(self):
@@ -83,8 +63,13 @@ class Huber:
         return -np.clip(residual / self.curvature, -self.bound, self.bound)
 
 
+def gaussian(sd):
+    """Normal noise: no box, curvature sd^2."""
+    return Huber(bound=math.inf, curvature=sd**2)
+
+
 @frozen
-class Hidden:
+class Hidden(Boundless):
     """The same noise without its dual term: only the general path serves it."""
 
     noise: object
@@ -92,8 +77,6 @@ class Hidden:
     @property
     def variance(self):
         return self.noise.variance
-
-    support, log_concave = (-math.inf, math.inf), True
 
     @property
     def dual(self):
@@ -141,6 +124,14 @@ def released(structure, noisy, noises, total):
     )
 
 
+def noisy_chain(length, size, total, scale, seed):
+    """An engine of a chain, and a release of a random model's expected tables with Laplace noise."""
+    structure, rng = chain(length, size), np.random.default_rng(seed)
+    engine = JunctionTree().compile(structure)
+    truth = engine.infer(Tables(structure, rng.normal(size=structure.cells)), total=total).marginals.values
+    return engine, released(structure, truth + rng.laplace(0, scale, structure.cells), Laplace(scale), total)
+
+
 def draw(structure, total, seed, spread=1.0):
     """True tables of `total` records of a random population, (cells,), and the incidence matrix."""
     rng = np.random.default_rng(seed)
@@ -151,15 +142,5 @@ def draw(structure, total, seed, spread=1.0):
 
 @pytest.fixture(scope="session")
 def lab():
-    """Everything above under one name."""
-    return SimpleNamespace(
-        Laplace=Laplace,
-        Gaussian=Gaussian,
-        Huber=Huber,
-        Hidden=Hidden,
-        Broken=Broken,
-        chain=chain,
-        released=released,
-        incidence=incidence,
-        draw=draw,
-    )
+    """This module."""
+    return sys.modules[__name__]

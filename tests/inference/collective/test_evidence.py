@@ -11,7 +11,7 @@ NOISES = ("Laplace", "Gaussian", "Huber")
 @pytest.fixture
 def noises(lab):
     """Every shape of psi: a kink, a parabola, both."""
-    return {"Laplace": lab.Laplace(2.0), "Gaussian": lab.Gaussian(3.0), "Huber": lab.Huber(0.8, 2.5)}
+    return {"Laplace": lab.Laplace(2.0), "Gaussian": lab.gaussian(3.0), "Huber": lab.Huber(0.8, 2.5)}
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def terms(noise):
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_it_is_the_posterior_mean_of_the_score(lab, kind, spread, residual):
     """Single cells: the closed form equals quadrature to 1e-7 of its bound."""
-    noise = {"laplace": lab.Laplace(5.0), "gaussian": lab.Gaussian(5.0)}[kind]
+    noise = {"laplace": lab.Laplace(5.0), "gaussian": lab.gaussian(5.0)}[kind]
     found = soft_sign(np.array([residual]), np.array([spread]), terms(noise))[0]
     assert found == pytest.approx(posterior_mean_score(noise, residual, spread), abs=1e-7)
 
@@ -60,12 +60,8 @@ def test_without_sampling_error_it_is_the_sign(lab):
 @pytest.mark.landing
 def test_the_step_is_damped_where_signs_would_chatter(lab):
     """N mu eps^2 / |C|^2 >> 1: rounds of the soft-sign step settle, where plain signs overshoot for ever."""
-    structure, total = lab.chain(5, 4), 1e6
-    engine = JunctionTree().compile(structure)
-    rng = np.random.default_rng(1)
-    truth = engine.infer(Tables(structure, rng.normal(size=structure.cells)), total=total).marginals.values
-    release = lab.released(structure, truth + rng.laplace(0, 4, structure.cells), lab.Laplace(4.0), total)
-    e_step, theta = SoftSign().compile(engine, release), Tables.zeros(structure)
+    engine, release = lab.noisy_chain(5, 4, 1e6, 4.0, seed=1)
+    e_step, theta = SoftSign().compile(engine, release), Tables.zeros(release.structure)
     distances = []
     for _ in range(60):
         found = e_step.infer(theta)
@@ -98,12 +94,8 @@ def test_multipliers_explain_the_marginals(lab):
 
 def test_a_large_weight_is_gone_through_in_stable_steps(lab):
     """K merged rounds end where K rounds do, up to 5 % of the way on average, and running out of steps is said."""
-    structure, total = lab.chain(5, 4), 1e5
-    engine = JunctionTree().compile(structure)
-    rng = np.random.default_rng(4)
-    truth = engine.infer(Tables(structure, rng.normal(size=structure.cells)), total=total).marginals.values
-    release = lab.released(structure, truth + rng.laplace(0, 40, structure.cells), lab.Laplace(40.0), total)
-    e_step, theta = SoftSign().compile(engine, release), Tables.zeros(structure)
+    engine, release = lab.noisy_chain(5, 4, 1e5, 40.0, seed=4)
+    e_step, theta = SoftSign().compile(engine, release), Tables.zeros(release.structure)
     merged = e_step.infer(theta, evidence_weight=8.0)
     for _ in range(8):
         found = e_step.infer(theta)
@@ -125,7 +117,7 @@ def test_no_step_overshoots_under_gaussian_noise(lab, order):
     rough = Tables(structure, np.concatenate([np.log(rng.dirichlet(np.ones(size))) for size in structure.sizes]))
     for total, sd in ((1e5, 100.0), (1e6, 40.0)):
         noisy = engine.infer(rough, total=total).marginals.values + rng.normal(0, sd, structure.cells)
-        e_step = SoftSign().compile(engine, lab.released(structure, noisy, lab.Gaussian(sd), total))
+        e_step = SoftSign().compile(engine, lab.released(structure, noisy, lab.gaussian(sd), total))
         theta, before = Tables.zeros(structure), math.inf
         for _ in range(4):
             found = e_step.infer(theta, evidence_weight=2.0 * sd)

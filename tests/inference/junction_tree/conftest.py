@@ -1,7 +1,7 @@
 """Awkward structures, and brute force over every record: what the tests of the exact engine share."""
 
 import math
-from types import SimpleNamespace
+import sys
 from unittest import mock
 
 import numpy as np
@@ -11,6 +11,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.inference.junction_tree.contraction import Candidate, Search
 from dpgm_core.inference.junction_tree.engine import JunctionTreeEngine, plan_along
 from dpgm_core.structure.structure import Structure
+from dpgm_core.structure.tables import Tables
 
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 4, "d": 1, "e": 2, "f": 3})
 AWKWARD = {
@@ -85,6 +86,16 @@ def along(structure, executor):
     return JunctionTreeEngine(structure, plan_along(found, candidate), 2**31, executor)
 
 
+def favoured_but_impossible():
+    """Potentials of which y = 0 is impossible, though 29 mild tables favour it by more than e^709."""
+    domain = Domain.from_sizes({"y": 2} | {f"c{i}": 2 for i in range(29)})
+    structure = Structure(domain, [("y",), *(("y", f"c{i}") for i in range(29))])
+    tables = {("y",): np.array([-np.inf, 0.0])}
+    for i in range(29):
+        tables["y", f"c{i}"] = np.array([[29.0, 29.0], [0.0, 0.0]] if i < 9 else [[0.0, 0.0], [-29.0, -29.0]])
+    return Tables.from_arrays(structure, tables)
+
+
 @pytest.fixture(params=AWKWARD)
 def awkward(request):
     """Each awkward structure, one after another."""
@@ -101,13 +112,5 @@ def executor(request):
 
 @pytest.fixture(scope="session")
 def lab():
-    """Everything above under one name."""
-    return SimpleNamespace(
-        domain=DOMAIN,
-        awkward=AWKWARD,
-        log_joint=log_joint,
-        brute_force=brute_force,
-        in_logarithms=in_logarithms,
-        along=along,
-        project=project,
-    )
+    """This module."""
+    return sys.modules[__name__]

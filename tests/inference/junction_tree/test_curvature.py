@@ -6,14 +6,11 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import InferenceError, StructureError
-from dpgm_core.inference.contract import SecondOrder
 from dpgm_core.inference.junction_tree import curvature as log_curvature
-from dpgm_core.inference.junction_tree import curvature as second_order
 from dpgm_core.inference.junction_tree import logspace, probability
 from dpgm_core.inference.junction_tree.curvature import TangentExecutor, TangentLowering, numpy_tangents
 from dpgm_core.inference.junction_tree.engine import JunctionTree
@@ -36,30 +33,14 @@ def covariance(structure, theta):
 
 
 def test_potentials_that_probabilities_cannot_hold():
-    """At potentials of +-800 nats nothing is lost: a chain whose tables span e^1600 has a known covariance."""
+    """At potentials of +-800 nats that cancel nothing is lost: x and y differ surely, and z is free given y."""
     structure = Structure.chain(Domain.from_sizes({"x": 2, "y": 2, "z": 2}))
-    # Great potentials that cancel: x and y differ surely, z is free given y.
     theta = np.array([-800.0, 800.0, 800.0, -800.0, 0.0, 0.0, 0.0, 0.0])
     found = JunctionTree().compile(structure).curvature(Tables(structure, theta))(np.eye(8))
     np.testing.assert_allclose(found, covariance(structure, theta), atol=1e-14)
-    assert found[1, 1] == pytest.approx(0.25)
 
 
-def test_columns_are_independent_of_their_company(lab):
-    """One direction alone, in a batch, and split over several walks, the last one half empty: the same answer."""
-    structure = lab.awkward["large cliques, odd axes"]
-    rng = np.random.default_rng(2)
-    engine = JunctionTree().compile(structure)
-    theta = Tables(structure, rng.normal(size=structure.cells))
-    directions = rng.normal(size=(structure.cells, 7))
-    together = engine.curvature(theta)(directions)
-    np.testing.assert_allclose(engine.curvature(theta)(directions[:, 4]), together[:, 4], rtol=1e-10, atol=1e-14)
-    for at_once in (1, 2, 5, 6):
-        with mock.patch.object(second_order, "_MAX_COLUMNS", at_once):
-            apart = JunctionTree().compile(structure)
-        np.testing.assert_allclose(apart.curvature(theta)(directions), together, rtol=1e-10, atol=1e-14)
-
-
+@settings(max_examples=40, deadline=None)
 @given(
     potentials(scales=(1.0, 40.0, 700.0)),
     st.sampled_from([1.0, 1e-200, 1e200]),
@@ -67,8 +48,7 @@ def test_columns_are_independent_of_their_company(lab):
     st.integers(0, 2**20),
 )
 def test_whatever_the_structure_and_the_potentials(theta, size, columns, seed):
-    """Ties, hard zeros, one attribute, components, potentials of +-700, directions of any size: Cov(T) V over all
-    records."""
+    """Cov(T) V over all records, for ties, hard zeros, components, potentials of +-700 and directions of any size."""
     structure = theta.structure
     directions = size * np.random.default_rng(seed).normal(size=(structure.cells, columns))
     found = JunctionTree().compile(structure).curvature(theta)(directions)
@@ -91,25 +71,19 @@ def test_probabilities_and_logarithms_agree_where_tables_are_large():
     np.testing.assert_allclose(found[:, 3], (up.marginals.values - down.marginals.values) / 2e-5, atol=1e-9)
 
 
-def test_what_overflows_beside_an_exact_zero_is_left_to_logarithms():
+def test_what_overflows_beside_an_exact_zero_is_left_to_logarithms(lab):
     """Where y = 0 is impossible the adjoints of 29 mild tables that favour it grow beyond double precision."""
-    domain = Domain.from_sizes({"y": 2} | {f"c{i}": 2 for i in range(29)})
-    structure = Structure(domain, [("y",), *(("y", f"c{i}") for i in range(29))])
-    tables = {("y",): np.array([-np.inf, 0.0])}
-    for i in range(29):
-        tables["y", f"c{i}"] = np.array([[29.0, 29.0], [0.0, 0.0]] if i < 9 else [[0.0, 0.0], [-29.0, -29.0]])
-    theta = Tables.from_arrays(structure, tables)
-    product = JunctionTree().compile(structure).curvature(theta)(np.eye(structure.cells)[:, 4])
+    theta = lab.favoured_but_impossible()
+    product = JunctionTree().compile(theta.structure).curvature(theta)(np.eye(theta.structure.cells)[:, 4])
     # c0 is free given y = 1: variance 1/4 of its own table, and nothing of any other.
-    expected = np.zeros(structure.cells)
+    expected = np.zeros(theta.structure.cells)
     expected[4:6] = 0.25, -0.25
     np.testing.assert_allclose(product, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("columns", [1, 9])
 def test_zeros_where_adjoints_would_overflow_need_no_logarithms(columns, lab):
-    """x0 = 0 is impossible, but all other tables of a chain favour it by more than e^709: with its zeros the chain is
-    one record, and what a fork at its end adds is known by hand."""
+    """x0 = 0 is impossible, though all other tables favour it by more than e^709; the answer is known by hand."""
     length = 40
     domain = Domain.from_sizes({f"x{i}": 2 for i in range(length)} | {"end": 2})
     structure = Structure(domain, [*((f"x{i}", f"x{i + 1}") for i in range(length - 1)), (f"x{length - 1}", "end")])
@@ -127,7 +101,7 @@ def test_zeros_where_adjoints_would_overflow_need_no_logarithms(columns, lab):
 
 def test_a_product_that_is_not_finite_is_made_in_logarithms(lab):
     """Tangents that overflow where nothing else does, here by decree, are found out."""
-    structure = lab.awkward["nested"]
+    structure = lab.AWKWARD["nested"]
     theta = Tables(structure, np.random.default_rng(7).normal(size=structure.cells))
     product = JunctionTree().compile(structure).curvature(theta)
     with mock.patch.object(TangentExecutor, "__call__", return_value=np.full((1, structure.cells), np.nan)):
@@ -151,7 +125,7 @@ def test_costs_about_two_inferences():
 
 def test_survives_pickling_and_threads(lab):
     """An engine that has made products can be sent to another process; many threads share one map."""
-    structure = lab.awkward["large cliques, odd axes"]
+    structure = lab.AWKWARD["large cliques, odd axes"]
     rng = np.random.default_rng(4)
     theta, directions = Tables(structure, rng.normal(size=structure.cells)), rng.normal(size=(20, structure.cells))
     engine = JunctionTree().compile(structure)
@@ -162,27 +136,6 @@ def test_survives_pickling_and_threads(lab):
     with ThreadPoolExecutor(4) as pool:
         for one, other in zip(pool.map(product, directions), alone, strict=True):
             np.testing.assert_array_equal(one, other)
-
-
-def test_is_declared(lab):
-    """The engine says that it has the capability, and keeps the contract."""
-    engine = JunctionTree().compile(lab.awkward["nested"])
-    assert "curvature" in engine.capabilities and isinstance(engine, SecondOrder)
-
-
-def test_refuses_what_it_cannot_answer(lab):
-    """Directions of another length or not finite, impossible potentials, another structure."""
-    structure = lab.awkward["nested"]
-    engine = JunctionTree().compile(structure)
-    flat = engine.curvature(Tables.zeros(structure))
-    with pytest.raises(InferenceError, match="shape"):
-        flat(np.zeros(3))
-    with pytest.raises(InferenceError, match="finite"):
-        flat(np.full(structure.cells, np.nan))
-    with pytest.raises(InferenceError, match="probability 0"):
-        engine.curvature(Tables(structure, np.full(structure.cells, -np.inf)))
-    with pytest.raises(StructureError):
-        engine.curvature(Tables.zeros(lab.awkward["star"]))
 
 
 # --- Second derivatives in logarithms: right on their own, with and without weights kept between walks

@@ -45,14 +45,14 @@ def test_a_contraction_is_the_sum_of_its_terms(zeros, spread, inner, chunk, monk
 def test_samples_follow_the_model(name, block, lab):
     """Chi-squared over all cells of the joint table, for records drawn together (conditional tables) and a few at a
     time (weights of each record); false alarm 1e-6 per case (fixed seed)."""
-    structure = lab.awkward[name]
+    structure = lab.AWKWARD[name]
     theta = Tables(structure, np.random.default_rng(13).normal(size=structure.cells))
     count = 40_000 if block == 40_000 else 3_000
     engine, generator = JunctionTree().compile(structure), np.random.default_rng(17)
     blocks = [engine.sample(theta, block, generator) for _ in range(count // block)]
     records = [np.concatenate(column) for column in zip(*blocks, strict=True)]
     assert [column.dtype for column in records] == [np.dtype(np.uint8)] * 6
-    shape = lab.domain.shape(lab.domain.names)
+    shape = lab.DOMAIN.shape(lab.DOMAIN.names)
     seen = np.bincount(np.ravel_multi_index(records, shape), minlength=math.prod(shape))
     joint = np.exp(lab.log_joint(structure, theta)).reshape(-1)
     expected = count * joint / joint.sum()
@@ -80,7 +80,7 @@ def test_codes_invert_the_distribution_function(size):
 
 def test_samples_avoid_impossible_codes_and_any_count_will_do(lab):
     """-inf cells are never drawn; 0 records are 0 records; more than one block of records is one array."""
-    structure = Structure(lab.domain, [("a", "b"), ("b", "c")])
+    structure = Structure(lab.DOMAIN, [("a", "b"), ("b", "c")])
     values = np.zeros(structure.cells)
     values[[0, 4, 7, 17]] = -np.inf
     theta = Tables(structure, values)
@@ -104,24 +104,9 @@ def logarithms_of(structure):
     return Logarithms(contraction, structure), float(np.log(free).sum() if free else 0.0)
 
 
-@pytest.mark.sampled(5)
-@pytest.mark.parametrize("scale", [1, 2000])
-def test_marginals_and_log_z_are_those_of_all_records(awkward, lab, scale):
-    """Attributes in no clique stand aside; `forward` has the same total in sums, and the best record's in maxima."""
-    made, free = logarithms_of(awkward)
-    theta = Tables(awkward, scale * np.random.default_rng(1).normal(size=awkward.cells))
-    marginals, log_partition = lab.brute_force(awkward, theta)
-    found, total = made.infer(theta.values)
-    np.testing.assert_allclose(found, marginals, atol=1e-9)
-    assert total + free == pytest.approx(log_partition, rel=1e-12, abs=1e-9)
-    assert made.forward(theta.values, logspace.log_contract)[1] == pytest.approx(total, rel=1e-12, abs=1e-9)
-    best = made.forward(theta.values, logspace.max_contract)[1]
-    assert best == pytest.approx(lab.log_joint(awkward, theta).max(), rel=1e-12, abs=1e-9)
-
-
 def test_impossible_records_are_refused_or_answered_by_minus_infinity(lab):
     """`infer` leaves it to whoever asked to say so."""
-    structure = lab.awkward["star"]
+    structure = lab.AWKWARD["star"]
     made, _ = logarithms_of(structure)
     theta = np.full(structure.cells, -np.inf)
     marginals, total = made.infer(theta)
@@ -183,8 +168,7 @@ def test_no_record_is_favoured(number):
 
 
 def test_tables_err_by_roundings():
-    """14 attributes, 50,000 rows: the mean distance from what is expected is below a tenth of that of independent rows
-    inside cliques (seen: .06), and below .8 of it across."""
+    """Of 50,000 rows the mean error is below .1 of that of independent rows inside cliques, below .8 across."""
     sizes = [9, 16, 7, 15, 6, 5, 2, 12, 10, 8, 20, 12, 3, 2]
     domain = Domain.from_sizes({f"x{number}": size for number, size in enumerate(sizes)})
     structure = Structure(domain, [(f"x{number}", f"x{(number - 1) // 2}") for number in range(1, 14)])

@@ -143,8 +143,7 @@ def test_what_another_user_has_written_is_not_trusted(cache, load, monkeypatch, 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes of POSIX")
 @pytest.mark.parametrize("through", ["folder", "link"])
 def test_nor_is_what_lies_in_a_folder_that_others_may_write_to(cache, load, tmp_path, monkeypatch, caplog, through):
-    """Whoever may write to a folder above, or to one that holds a link on the way, can put another in its place; with
-    the sticky bit, as /tmp has it, nobody can."""
+    """A writable folder on the way, or one that holds a link, is not trusted; with the sticky bit it is."""
     above = tmp_path / "shared"
     above.mkdir()
     if through == "link":
