@@ -249,8 +249,8 @@ def atomic_file(
                     file.truncate()
                     file.flush()
                     os.fsync(file.fileno())
-                kept = mode is None and path.is_file() and filecmp.cmp(path, temporary, shallow=False)
-                if not (kept or _named(temporary, path)):
+                unchanged = mode is None and path.is_file() and filecmp.cmp(path, temporary, shallow=False)
+                if not (unchanged or _named(temporary, path)):
                     check_writable(path, replaces)
                     if mode is None:
                         shutil.copymode(path, temporary)

@@ -75,8 +75,8 @@ class LabelledDomain:
             return split
         if split.ranges or self.budget.kind != "gdp":  # as of a run that goes on from what was found
             return split
-        found = [one.attribute for one in discovery.described.columns]
-        many = [one.name for one in found if one.edges is not None and len(one.edges) > _MIN_RANGED]
+        attributes = [one.attribute for one in discovery.described.columns]
+        many = [one.name for one in attributes if one.edges is not None and len(one.edges) > _MIN_RANGED]
         return evolve(split, ranges=tuple(name for name in many if name in workload.attributes))
 
     @contextmanager
