@@ -408,7 +408,7 @@ class TreeQueries:
             if plan.sum.order is not None:
                 joint = np.ascontiguousarray(joint.transpose(plan.sum.order))
             mass = self._separator(message[0], plan.sum.shared)
-            ready[message] = joint.reshape(*plan.sum.shared, plan.cells) / mass  # p(A | S) = p(S, A) / p(S)
+            ready[message] = _conditional(joint.reshape(*plan.sum.shared, plan.cells), mass)
             self._keep(message, ready[message])
         return [ready[message] for message in messages]
 
@@ -451,3 +451,8 @@ class TreeQueries:
             table = np.ascontiguousarray(needed).reshape(first.left)
             self._keep(summing, table)
         return table
+
+
+def _conditional(joint: FloatArray, mass: FloatArray) -> FloatArray:
+    """p(A | S) from p(S, A) and p(S)."""
+    return joint / mass
