@@ -437,7 +437,7 @@ def _draw_loopy(lines: Sequence[Line], stem: Path) -> list[Path]:
         xscale="log",
         yscale="log",
         xlabel="ε",
-        ylabel="L1 distance of an edge's table to the true one",
+        ylabel="L1 error of edge tables",
         title=f"{side} x {side} grid, loopy belief propagation",
     )
     axes.title.set_size(9)
