@@ -9,8 +9,8 @@ twentieth of mu^2, or a fifth. DIR holds `adult_raw` and `nist_acs_ma2019`; with
 --cells. The rules of `dpgm_core.domain.shapes` were set on made-up columns before the first run; that a range is told
 by the sides of what certainly occurs, and bins of small whole numbers, were set after looks at seed 1 of all but
 "nist", and that few texts among numbers mark what is missing after one at seed 7 of "nist". How many bins there are was
-set at seed 7 of "stays" and "health"; from how many on ranges are measured at seeds 1 to 6 of "health". That many zeros
-draw no other numbers to them was set after a look at seed 100 of "health", which is among those reported.
+set at seed 7 of "stays" and "health". That many zeros draw no other numbers to them was set after a look at seed 100
+of "health", which is among those reported.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from dpgm_core.curator.funds import Funds
 from dpgm_core.curator.redaction import redact_source_errors, strip_traceback
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DataError, DpgmError, LearningFailed, ModelFileError, OptionError
-from dpgm_core.privacy.budget import Budget, Split
+from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.columns import ColumnsPlan
 from dpgm_core.privacy.labels import LabelsPlan, OpenPlan, open_columns, plan_labels, with_placeholders
 from dpgm_core.privacy.ledger import Ledger
@@ -38,9 +38,6 @@ from dpgm_core.structure.workload import Workload
 __all__ = ["LabelSearch", "LabelledDomain", "budget_left", "check_open"]
 
 _MAX_NOTE_LENGTH = 200
-#: Numbers and dates of this many bins and more are measured by ranges where they were found: whoever uses them wants
-#: sums of bins, as nobody chose these.
-_MIN_RANGED = 16
 _LABEL_BYTES = 100  # of most labels, at most
 
 
@@ -64,20 +61,6 @@ class LabelledDomain:
         if self.discovery.described is not None and workload.is_default:
             return Workload.default(self.domain, max_cells=workload.max_cells, never=workload.never)
         return workload.with_domain(self.domain)
-
-    def split_for(self, split: Split, workload: Workload) -> Split:
-        """Return the split of the budget of a session, with ranges of the numbers and dates that were found.
-
-        Ranges that were named stay all there are.
-        """
-        discovery = self.discovery
-        if discovery is None or discovery.described is None or discovery.terms.draws > 1:
-            return split
-        if split.ranges or self.budget.kind != "gdp":  # as of a run that goes on from what was found
-            return split
-        attributes = [one.attribute for one in discovery.described.columns]
-        many = [one.name for one in attributes if one.edges is not None and len(one.edges) > _MIN_RANGED]
-        return evolve(split, ranges=tuple(name for name in many if name in workload.attributes))
 
     @contextmanager
     def attach_labels_to_errors(self) -> Iterator[None]:

@@ -334,8 +334,7 @@ class Run:
             return self.charged
         if isinstance(self.target, Structure):
             return evolve(self, target=self.target.over(labels.domain), budget=labels.budget)
-        workload = labels.over(workload_of(self.workload))
-        return evolve(self, workload=workload, budget=labels.budget, split=labels.split_for(self.split, workload))
+        return evolve(self, workload=labels.over(workload_of(self.workload)), budget=labels.budget)
 
     def _with_placeholders(self, open_columns: Sequence[OpenPlan]) -> Run:
         """The rest of the run as it can be planned before labels are found."""

@@ -558,18 +558,3 @@ def test_columns_that_no_release_finds_are_refused(tmp_path, found_file, edit):
     path.write_text(json.dumps(document))
     with pytest.raises(ModelFileError):
         load_discovery(path)
-
-
-def test_numbers_and_dates_that_were_found_are_measured_by_ranges():
-    """As nobody chose their bins, whoever asks sums these; ranges that were named are all there are."""
-    table, domain = any_type()
-
-    def ranges(**more):
-        settings = {"workload": domain, "terms": PERSONS, "randomness": SeededRandomness(5)} | more
-        return dpgm.fit(table, "mst", Budget.approx(30, "1e-5"), **settings).release
-
-    release = ranges()
-    found = [column.attribute for column in release.discovery.described.columns]
-    many = {one.name for one in found if one.edges is not None and len(one.edges) > 16}
-    assert many == {"age", "paid", "since"} == set(release.steps[0].ranges)
-    assert ranges(split={"ranges": ["paid"]}).steps[0].ranges == ("paid",)
