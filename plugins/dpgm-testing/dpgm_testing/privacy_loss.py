@@ -38,7 +38,8 @@ _MOST_POINTS = 400_000
 _MOST_LOSSES = 40_000
 _SORTED = 2_000_000
 _LONGEST = 1 << 20
-# How far losses may lie from a lattice that stands for them, nats; twice that is taken off a sum, a lower bound.
+# How far losses may lie from a lattice that stands for them, and one lattice from another, nats. Three times that is
+# taken off a sum, so that it stays a lower bound.
 _NEAR = 2e-10
 
 
@@ -233,11 +234,11 @@ def _added(one: tuple[FloatArray, FloatArray], two: tuple[FloatArray, FloatArray
     """The law of the sum of two independent losses; on lattices, as of Gaussian noise, a convolution."""
     fine, coarse = sorted((one, two), key=lambda law: _spacing(law[0]))
     step, times = _spacing(fine[0]), _spacing(coarse[0]) / _spacing(fine[0])
-    if math.isfinite(times) and abs(times - round(times)) * len(coarse[0]) < 1e-3:
+    if math.isfinite(times) and abs(times - round(times)) * step * len(coarse[0]) < _NEAR:
         spread = np.zeros((len(coarse[1]) - 1) * round(times) + 1)
         spread[:: round(times)] = coarse[1]
         masses = np.convolve(fine[1], spread)
-        return fine[0][0] + coarse[0][0] - 2 * _NEAR + step * np.arange(len(masses)), masses
+        return fine[0][0] + coarse[0][0] - 3 * _NEAR + step * np.arange(len(masses)), masses
     return _merged(np.add.outer(one[0], two[0]).ravel(), np.outer(one[1], two[1]).ravel(), _MOST_LOSSES)
 
 
