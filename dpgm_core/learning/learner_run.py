@@ -176,10 +176,10 @@ def rake_margins(model: Model, releases: Sequence[NoisyTables], inference: Infer
         if holding and name in measured and structure.domain[name] == measured[name]:
             holders[name] = holding[0]
     targets: dict[str, FloatArray] = {}
+    delta, latent = model.conversion_delta, model.latent
     for _ in range(_MAX_RAKES if len(holders) > 1 else 1):
         moved = 0.0
         for name, holder in holders.items():
-            delta, latent = model.conversion_delta, model.latent
             now = Model(structure, potentials, releases=model.releases, conversion_delta=delta, latent=latent)
             now = now.using(inference)
             before = np.maximum(np.asarray(now.coarse.marginal(name), dtype=np.float64), np.finfo(np.float64).tiny)
