@@ -6,6 +6,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -201,9 +202,15 @@ DIRECTED = {
 }
 
 
-def selection(method: str, table: Coded, epsilon: str, seed: int) -> dict[str, Any]:
-    """One method on a table under (epsilon, 1e-9)."""
-    return _selection(METHODS[method], table, Budget.approx(epsilon, DELTA), seed)
+#: From the marginals of a model to plain numbers.
+Judge = Callable[[Callable[[list[Clique]], Mapping[Clique, FloatArray]]], Mapping[str, float]]
+
+
+def selection(
+    method: str, table: Coded, epsilon: str, seed: int, *, delta: str = DELTA, judge: Judge | None = None
+) -> dict[str, Any]:
+    """One method on a table under (epsilon, delta). judge: of its marginals, by default their errors to the records."""
+    return _selection(METHODS[method], table, Budget.approx(epsilon, delta), seed, judge)
 
 
 def directed(method: str, table: Coded, kind: str, epsilon: str, seed: int) -> dict[str, Any]:
@@ -212,7 +219,7 @@ def directed(method: str, table: Coded, kind: str, epsilon: str, seed: int) -> d
     return _selection(DIRECTED[method], table, budget, seed)
 
 
-def _selection(method: Method, table: Coded, budget: Budget, seed: int) -> dict[str, Any]:
+def _selection(method: Method, table: Coded, budget: Budget, seed: int, judge: Judge | None = None) -> dict[str, Any]:
     mirror = None if method.steps is None else MirrorDescent(steps=method.steps)
     chosen = method.selector is not None
     start = time.process_time()
@@ -230,7 +237,7 @@ def _selection(method: Method, table: Coded, budget: Budget, seed: int) -> dict[
         done = learn(done.releases, mirror, structure=done.model.structure)
     # Before anything is judged: both are of the selection and its fits alone.
     found: dict[str, Any] = {"seconds": round(time.process_time() - start, 3), "peak": round(peak_megabytes(), 1)}
-    found |= off(table, done.model.marginals_of)
+    found |= (judge or partial(off, table))(done.model.marginals_of)
     cliques = [frozenset(clique) for clique in done.model.structure.cliques]
     first = next((one for one in done.releases if one.session is not None), done.releases[0])
     steps = [step for one in done.releases if one.session is not None for step in one.steps]
