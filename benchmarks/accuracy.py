@@ -17,23 +17,26 @@ thumb is fitted to runs on the generated ones alone.
 
 from __future__ import annotations
 
+import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from attrs import frozen
 
 from benchmarks.cases.sampled import GENERATED, population
 from benchmarks.cases.tables import SOURCES
 from benchmarks.harness.main import Study, main
-from benchmarks.harness.output import beginning, facts_of, grouped, markdown, marked, pyplot, save, section
+from benchmarks.harness.output import facts_of, grouped, pyplot, save, section
 from benchmarks.harness.runs import Line, Task, say
 from benchmarks.protocol.selecting import selection
 
 DELTA, SEEDS, METHOD = "1e-6", 3, "auto"
 EPSILONS = ("0.1", "1", "10")
+#: Of a generated population, at least.
+PEOPLE = 1_000_000
 #: Columns -> records -> epsilons; where more would only cost more, sampling decides.
 GRID: Mapping[int, Mapping[str, Sequence[str]]] = {
     10: {"1e3": EPSILONS, "1e4": EPSILONS, "1e5": EPSILONS, "1e6": EPSILONS[:2]},
@@ -50,13 +53,17 @@ REAL = {
 #: Of runs, what says nothing here; memory is that of all runs and of the population, and notes are long.
 LEFT_OUT = ("peak", "planted", "lost", "release", "choices", "said")
 ORDERS = {1: "singles", 2: "pairs", 3: "triples"}
+SIZE = ("columns", "records")
+_EPSILON_HEAD = ("the records", *(f"ε = {epsilon}" for epsilon in EPSILONS))
+#: Prices that are tried, two figures each.
+PRICES = [figures * 10.0**power for power in range(4) for figures in np.arange(1, 10, 0.5)]
 
 
 def work(task: Task, asked: Namespace) -> Mapping[str, Any]:
     """Draw records, learn from them, and compare both with the population."""
     facts = facts_of(task.cell)
     count, columns = int(float(facts["N"])), int(facts["k"])
-    people = max(asked.people, 4 * count)
+    people = 4 * count if asked.extent == "smoke" else max(PEOPLE, 4 * count)
     whole = population(asked.folder, task.cell.split()[0], columns, people, task.trial)
     records = whole.draw(count, task.trial)
     found = selection(METHOD, records, facts["epsilon"], task.trial, delta=DELTA, judge=whole.errors)
@@ -68,7 +75,7 @@ def work(task: Task, asked: Namespace) -> Mapping[str, Any]:
 def cells(asked: Namespace) -> dict[str, int]:
     """cell -> draws; those of one population together, small ones first, and real tables that are there."""
     if asked.extent == "smoke":
-        return {"weak k=4 N=200 epsilon=1": 2, "health k=7 N=200 epsilon=1": 1}
+        return {"weak k=10 N=1e3 epsilon=1": 2, "health k=7 N=1e3 epsilon=1": 1}
     grids = {(name, k): grid for k, grid in GRID.items() for name in GENERATED}
     for name, (k, counts) in REAL.items():
         if why := SOURCES[name].missing(asked.folder):
@@ -85,13 +92,199 @@ def cells(asked: Namespace) -> dict[str, int]:
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """How often, and of how many people."""
+    """How often."""
     parser.add_argument("--seeds", type=int, default=SEEDS, help="draws of a cell")
-    parser.add_argument("--people", type=int, default=1_000_000, help="of a generated population, at least")
 
 
-def tables(lines):
-    return str(len(lines))
+def tables(lines: Sequence[Line]) -> str:
+    """Errors by size, errors by kind of table, and the rule of thumb."""
+    runs = grouped(lines, "cell")
+    by = ", ".join(sorted({line["by"].split()[1] for line in lines}))
+    parts = [f"# Accuracy\n\nPercentage points, mean (least to most of all runs); {by}.\n"]
+    for order, title in ORDERS.items():
+        parts.append(section(title.capitalize(), [*SIZE, "runs", *_EPSILON_HEAD], _sizes(runs, order), name=title))
+    for order, title in ORDERS.items():
+        head = ["table", *SIZE, "cells", "independent", *_EPSILON_HEAD]
+        parts.append(section(f"{title.capitalize()}, by table", head, _kinds(runs, order), name=f"{title}-by-table"))
+    return "\n".join(filter(None, [*parts, _rules(lines)]))
+
+
+def _sizes(runs: Mapping[str, Sequence[Line]], order: int) -> list[list[str]]:
+    """One row for each number of columns and of records, over all generated populations."""
+    rows = []
+    for k, grid in GRID.items():
+        for count in grid:
+            some = {one: _of(runs, GENERATED, k, count, one) for one in EPSILONS}
+            if any(some.values()):
+                counts = sorted({str(len(one)) for one in some.values() if one}, key=int)
+                rows.append([str(k), _number(count), " to ".join(counts), *_by_epsilon(some, order)])
+    return rows
+
+
+def _kinds(runs: Mapping[str, Sequence[Line]], order: int) -> list[list[str]]:
+    """One row for each population and number of records."""
+    sizes = {(name, k): tuple(grid) for k, grid in GRID.items() for name in GENERATED}
+    rows = []
+    for (name, k), counts in (sizes | {(name, k): counts for name, (k, counts) in REAL.items()}).items():
+        for count in counts:
+            some = {one: _of(runs, [name], k, count, one) for one in EPSILONS}
+            if every := [line for one in some.values() for line in one]:
+                cells = f"{np.mean([line[f'cells{order}'] for line in every]):,.0f}"
+                independent = _points([line[f"independent_tv{order}"] for line in every])
+                rows.append([name, str(k), _number(count), cells, independent, *_by_epsilon(some, order)])
+    return rows
+
+
+def _of(runs: Mapping[str, Sequence[Line]], names: Iterable[str], k: int, count: str, epsilon: str) -> list[Line]:
+    return [line for name in names for line in runs.get(f"{name} k={k} N={count} epsilon={epsilon}", ())]
+
+
+def _by_epsilon(some: Mapping[str, Sequence[Line]], order: int) -> list[str]:
+    """Errors of the records' own shares, then of answers at each epsilon."""
+    every = [line for one in some.values() for line in one]
+    own = _points([line[f"sample_tv{order}"] for line in every])
+    return [own, *(_spread([line[f"tv{order}"] for line in one]) for one in some.values())]
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"{_points(values)} ({_points([min(values)])} to {_points([max(values)])})" if values else "-"
+
+
+def _points(values: Sequence[float]) -> str:
+    """The mean in percentage points, to two figures below 10.
+
+    >>> _points([0.002, 0.004]), _points([0.034]), _points([0.12])
+    ('0.30', '3.4', '12')
+    """
+    points = 100 * float(np.mean(values))
+    return f"{points:.{0 if points >= 9.95 else 1 if points >= 0.995 else 2}f}"
+
+
+def _number(count: str) -> str:
+    return f"{float(count):,.0f}"
+
+
+# --------------------------------------------------------------------------------------------------
+# The rule of thumb: noise makes N records worth fewer, and an error is a power of cells per such record.
+
+
+@frozen
+class Rule:
+    """error = factor * (cells / worth) ** power; worth = N / (1 + price * k * cells of a column / (N * epsilon^2))."""
+
+    order: int
+    price: float
+    factor: float
+    power: float
+
+    def predict(self, line: Line) -> float:
+        """Return the error that a run should have."""
+        return self.factor * math.exp(self.power * _log_cells_per_record(line, self.order, self.price))
+
+
+def fit_rule(lines: Sequence[Line], order: int) -> Rule:
+    """Return the rule with the least squares of log errors; the price is that of a grid, to two figures."""
+    errors = np.log([line[f"tv{order}"] for line in lines])
+    found = dict[float, Rule]()
+    for price in PRICES:
+        at = np.array([_log_cells_per_record(line, order, price) for line in lines])
+        power, constant = np.polyfit(at, errors, 1)
+        rest = float(np.square(errors - constant - power * at).sum())
+        found[rest] = Rule(order, price, math.exp(constant), float(power))
+    return found[min(found)]
+
+
+def _log_cells_per_record(line: Line, order: int, price: float) -> float:
+    facts = facts_of(line["cell"])
+    count = float(facts["N"])
+    noise = price * int(facts["k"]) * line["cells1"] / float(facts["epsilon"]) ** 2
+    return math.log(line[f"cells{order}"] * (1 + noise / count) / count)
+
+
+def _is_generated(line: Line) -> bool:
+    return line["cell"].split()[0] in GENERATED
+
+
+def _rules(lines: Sequence[Line]) -> str:
+    """The fitted constants, and how far the rule is off: on what it was fitted to, and on real tables."""
+    fitted, real = ([line for line in lines if _is_generated(line) == one] for one in (True, False))
+    if len({line["cell"] for line in fitted}) < 4:
+        return ""
+    rows = []
+    for order, title in ORDERS.items():
+        rule = fit_rule(fitted, order)
+        row = [title, f"{rule.factor:.2g}", f"{rule.power:.2g}", f"{rule.price:g}"]
+        rows.append([*row, *(_off(rule, some) for some in (fitted, real))])
+    head = ["of", "factor a", "power b", "price c", "off, generated (fitted)", "off, real"]
+    return section("Rule of thumb", head, rows, name="rule")
+
+
+def _off(rule: Rule, lines: Sequence[Line]) -> str:
+    """Factors between measured and predicted, typical and largest; the geometric mean of measured over predicted."""
+    if not lines:
+        return "-"
+    logs = np.log([line[f"tv{rule.order}"] / rule.predict(line) for line in lines])
+    typical, most = float(np.exp(np.sqrt(np.mean(logs**2)))), float(np.exp(np.abs(logs).max()))
+    return f"{typical:.2f}, at most {most:.1f} (mean {float(np.exp(logs.mean())):.2f})"
+
+
+# --------------------------------------------------------------------------------------------------
+
+
+def plot(lines: Sequence[Line], folder: Path) -> list[Path]:
+    """Errors against records, of singles to triples and of pairs by columns; and the rule against what was measured."""
+    runs = grouped(lines, "cell")
+    panels = [(10, order, f"{title}, 10 columns") for order, title in ORDERS.items()]
+    drawn = [_against_records(runs, panels, folder / "accuracy")]
+    panels = [(k, 2, f"pairs, {k} columns") for k in GRID]
+    drawn.append(_against_records(runs, panels, folder / "accuracy-columns"))
+    return [*drawn, _against_rule(lines, folder / "accuracy-rule")] if _rules(lines) else drawn
+
+
+def _against_records(runs: Mapping[str, Sequence[Line]], panels: Sequence[tuple[int, int, str]], stem: Path) -> Path:
+    """One panel for each number of columns and order; bands reach over all kinds and seeds."""
+    figure, grid = pyplot().subplots(1, len(panels), figsize=(9, 3.4), layout="constrained", sharey=True)
+    for axes, (k, order, title) in zip(grid, panels, strict=True):
+        for color, epsilon in enumerate(EPSILONS):
+            some = {float(count): _of(runs, GENERATED, k, count, epsilon) for count in GRID[k]}
+            values = {at: [100 * line[f"tv{order}"] for line in one] for at, one in some.items() if one}
+            if values:
+                means = [np.mean(one) for one in values.values()]
+                axes.plot(list(values), means, marker="o", ms=4, color=f"C{color}", label=f"ε = {epsilon}")
+                low, high = ([function(one) for one in values.values()] for function in (min, max))
+                axes.fill_between(list(values), low, high, color=f"C{color}", alpha=0.15, lw=0)
+        some = {
+            float(count): [line for one in EPSILONS for line in _of(runs, GENERATED, k, count, one)]
+            for count in GRID[k]
+        }
+        own = {at: 100 * np.mean([line[f"sample_tv{order}"] for line in one]) for at, one in some.items() if one}
+        axes.plot(list(own), list(own.values()), "k--", label="the records themselves")
+        axes.set(xscale="log", yscale="log", xlabel="records", title=title)
+    grid[0].set_ylabel("mean error, percentage points")
+    grid[0].legend(fontsize=8)
+    return save(figure, stem)
+
+
+def _against_rule(lines: Sequence[Line], stem: Path) -> Path:
+    """Measured errors against predicted ones; real tables, to which nothing was fitted, are black."""
+    fitted = [line for line in lines if _is_generated(line)]
+    figure, grid = pyplot().subplots(1, len(ORDERS), figsize=(9, 3.4), layout="constrained")
+    for axes, (order, title) in zip(grid, ORDERS.items(), strict=True):
+        rule = fit_rule(fitted, order)
+        kinds = {name: [line for line in fitted if line["cell"].split()[0] == name] for name in GENERATED}
+        kinds["real tables"] = [line for line in lines if not _is_generated(line)]
+        for name, some in kinds.items():
+            at = [100 * rule.predict(line) for line in some], [100 * line[f"tv{order}"] for line in some]
+            look = {"s": 16, "alpha": 0.6} if name in GENERATED else {"s": 22, "color": "k", "marker": "x"}
+            axes.scatter(*at, **look, label=name)
+        ends = np.array(axes.get_xlim())
+        axes.set(xscale="log", yscale="log", xlabel="rule, percentage points", title=title)
+        axes.plot(ends, ends, "k-", lw=0.8)
+        for factor in (1 / 2, 2):
+            axes.plot(ends, factor * ends, "k:", lw=0.8)
+    grid[0].set_ylabel("measured, percentage points")
+    grid[0].legend(fontsize=8)
+    return save(figure, stem)
 
 
 STUDY = Study(
@@ -103,6 +296,7 @@ STUDY = Study(
     methods=[METHOD],
     work=work,
     text=tables,
+    pictures=plot,
 )
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ class Population:
     def of(cls, people: Coded) -> Population:
         """Count the sets of one, two and three attributes, at most 400 each, that `coded.judged` names."""
         sets = {order: judged(people.domain, order) for order in (1, 2, 3)}
-        some = {order: cliques[:: math.ceil(len(cliques) / MOST_SETS)] for order, cliques in sets.items()}
+        some = {order: cliques[:: math.ceil(len(cliques) / MOST_SETS)] for order, cliques in sets.items() if cliques}
         return cls(
             people=people,
             true={order: {clique: shares(people, clique) for clique in cliques} for order, cliques in some.items()},
