@@ -11,7 +11,7 @@ and of the products of the true shares of single columns, are beside them.
 Three populations are generated for each seed (`cases/sampled.py`). "mixed": columns of 2 to 16 labels, each drawn for
 every label, or pair of labels, of one or two of the eight before it. "weak": four labels, three in ten are copies of
 the column before. "skewed": 10 to 60 labels, most of them rare, half of them a function of one column before. They have
-a million people, or four times N. The real ones, of DIR, are whole tables, of which at most half is drawn. The rule of
+a million people (200,000 from 30 columns on), or four times N. The real ones, of DIR, are whole tables, of which at most half is drawn. The rule of
 thumb is fitted to runs on the generated ones alone.
 """
 
@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from attrs import frozen
+from scipy.optimize import least_squares
 
 from benchmarks.cases.sampled import GENERATED, population
 from benchmarks.cases.tables import SOURCES
@@ -32,11 +33,12 @@ from benchmarks.harness.main import Study, main
 from benchmarks.harness.output import facts_of, grouped, pyplot, save, section
 from benchmarks.harness.runs import Line, Task, say
 from benchmarks.protocol.selecting import selection
+from dpgm_core import FloatArray
 
 DELTA, SEEDS, METHOD = "1e-6", 3, "auto"
 EPSILONS = ("0.1", "1", "10")
-#: Of a generated population, at least.
-PEOPLE = 1_000_000
+#: Columns -> people of a generated population, at least.
+PEOPLE = {10: 1_000_000, 30: 200_000, 100: 200_000}
 #: Columns -> records -> epsilons; where more would only cost more, sampling decides.
 GRID: Mapping[int, Mapping[str, Sequence[str]]] = {
     10: {"1e3": EPSILONS, "1e4": EPSILONS, "1e5": EPSILONS, "1e6": EPSILONS[:2]},
@@ -54,16 +56,14 @@ REAL = {
 LEFT_OUT = ("peak", "planted", "lost", "release", "choices", "said")
 ORDERS = {1: "singles", 2: "pairs", 3: "triples"}
 SIZE = ("columns", "records")
-_EPSILON_HEAD = ("the records", *(f"ε = {epsilon}" for epsilon in EPSILONS))
-#: Prices that are tried, two figures each.
-PRICES = [figures * 10.0**power for power in range(4) for figures in np.arange(1, 10, 0.5)]
+_EPSILON_HEAD = ("sample", *(f"ε = {epsilon}" for epsilon in EPSILONS))
 
 
 def work(task: Task, asked: Namespace) -> Mapping[str, Any]:
     """Draw records, learn from them, and compare both with the population."""
     facts = facts_of(task.cell)
     count, columns = int(float(facts["N"])), int(facts["k"])
-    people = 4 * count if asked.extent == "smoke" else max(PEOPLE, 4 * count)
+    people = 4 * count if asked.extent == "smoke" else max(PEOPLE.get(columns, 0), 4 * count)
     whole = population(asked.folder, task.cell.split()[0], columns, people, task.trial)
     records = whole.draw(count, task.trial)
     found = selection(METHOD, records, facts["epsilon"], task.trial, delta=DELTA, judge=whole.errors)
@@ -100,7 +100,7 @@ def tables(lines: Sequence[Line]) -> str:
     """Errors by size, errors by kind of table, and the rule of thumb."""
     runs = grouped(lines, "cell")
     by = ", ".join(sorted({line["by"].split()[1] for line in lines}))
-    parts = [f"# Accuracy\n\nPercentage points, mean (least to most of all runs); {by}.\n"]
+    parts = [f"# Accuracy\n\nPercentage points, mean (least and most of all runs); {by}.\n"]
     for order, title in ORDERS.items():
         parts.append(section(title.capitalize(), [*SIZE, "runs", *_EPSILON_HEAD], _sizes(runs, order), name=title))
     for order, title in ORDERS.items():
@@ -147,7 +147,7 @@ def _by_epsilon(some: Mapping[str, Sequence[Line]], order: int) -> list[str]:
 
 
 def _spread(values: Sequence[float]) -> str:
-    return f"{_points(values)} ({_points([min(values)])} to {_points([max(values)])})" if values else "-"
+    return f"{_points(values)} ({_points([min(values)])}\N{EN DASH}{_points([max(values)])})" if values else "-"
 
 
 def _points(values: Sequence[float]) -> str:
@@ -165,40 +165,38 @@ def _number(count: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The rule of thumb: noise makes N records worth fewer, and an error is a power of cells per such record.
+# The rule of thumb: an error is that of a sample, and one of noise, which grows with the root of the columns.
 
 
 @frozen
 class Rule:
-    """error = factor * (cells / worth) ** power; worth = N / (1 + price * k * cells of a column / (N * epsilon^2))."""
+    """error = sample * sqrt(m / N) + noise * (m * sqrt(k) / (N * epsilon)) ** power, m labels in each of k columns."""
 
     order: int
-    price: float
-    factor: float
+    sample: float
+    noise: float
     power: float
 
     def predict(self, line: Line) -> float:
         """Return the error that a run should have."""
-        return self.factor * math.exp(self.power * _log_cells_per_record(line, self.order, self.price))
+        facts, labels = facts_of(line["cell"]), line["cells1"]
+        count, epsilon = float(facts["N"]), float(facts["epsilon"])
+        noise = (labels * math.sqrt(int(facts["k"])) / (count * epsilon)) ** self.power
+        return self.sample * math.sqrt(labels / count) + self.noise * noise
 
 
 def fit_rule(lines: Sequence[Line], order: int) -> Rule:
-    """Return the rule with the least squares of log errors; the price is that of a grid, to two figures."""
-    errors = np.log([line[f"tv{order}"] for line in lines])
-    found = dict[float, Rule]()
-    for price in PRICES:
-        at = np.array([_log_cells_per_record(line, order, price) for line in lines])
-        power, constant = np.polyfit(at, errors, 1)
-        rest = float(np.square(errors - constant - power * at).sum())
-        found[rest] = Rule(order, price, math.exp(constant), float(power))
-    return found[min(found)]
+    """Return the rule with the least squares of log errors."""
 
+    def rule(logs: FloatArray) -> Rule:
+        sample, noise, power = map(float, np.exp(logs))
+        return Rule(order, sample, noise, power)
 
-def _log_cells_per_record(line: Line, order: int, price: float) -> float:
-    facts = facts_of(line["cell"])
-    count = float(facts["N"])
-    noise = price * int(facts["k"]) * line["cells1"] / float(facts["epsilon"]) ** 2
-    return math.log(line[f"cells{order}"] * (1 + noise / count) / count)
+    def off(logs: FloatArray) -> list[float]:
+        one = rule(logs)
+        return [math.log(line[f"tv{order}"] / one.predict(line)) for line in lines]
+
+    return rule(least_squares(off, np.log([0.5, 0.5, 0.6])).x)
 
 
 def _is_generated(line: Line) -> bool:
@@ -213,9 +211,9 @@ def _rules(lines: Sequence[Line]) -> str:
     rows = []
     for order, title in ORDERS.items():
         rule = fit_rule(fitted, order)
-        row = [title, f"{rule.factor:.2g}", f"{rule.power:.2g}", f"{rule.price:g}"]
+        row = [title, f"{rule.sample:.2g}", f"{rule.noise:.2g}", f"{rule.power:.2g}"]
         rows.append([*row, *(_off(rule, some) for some in (fitted, real))])
-    head = ["of", "factor a", "power b", "price c", "off, generated (fitted)", "off, real"]
+    head = ["of", "a", "b", "c", "off, generated (fitted)", "off, real"]
     return section("Rule of thumb", head, rows, name="rule")
 
 
@@ -243,7 +241,7 @@ def plot(lines: Sequence[Line], folder: Path) -> list[Path]:
 
 def _against_records(runs: Mapping[str, Sequence[Line]], panels: Sequence[tuple[int, int, str]], stem: Path) -> Path:
     """One panel for each number of columns and order; bands reach over all kinds and seeds."""
-    figure, grid = pyplot().subplots(1, len(panels), figsize=(9, 3.4), layout="constrained", sharey=True)
+    figure, grid = pyplot().subplots(1, len(panels), figsize=(7.6, 3.1), layout="constrained", sharey=True)
     for axes, (k, order, title) in zip(grid, panels, strict=True):
         for color, epsilon in enumerate(EPSILONS):
             some = {float(count): _of(runs, GENERATED, k, count, epsilon) for count in GRID[k]}
@@ -258,7 +256,7 @@ def _against_records(runs: Mapping[str, Sequence[Line]], panels: Sequence[tuple[
             for count in GRID[k]
         }
         own = {at: 100 * np.mean([line[f"sample_tv{order}"] for line in one]) for at, one in some.items() if one}
-        axes.plot(list(own), list(own.values()), "k--", label="the records themselves")
+        axes.plot(list(own), list(own.values()), "k--", label="sample")
         axes.set(xscale="log", yscale="log", xlabel="records", title=title)
     grid[0].set_ylabel("mean error, percentage points")
     grid[0].legend(fontsize=8)
@@ -268,7 +266,7 @@ def _against_records(runs: Mapping[str, Sequence[Line]], panels: Sequence[tuple[
 def _against_rule(lines: Sequence[Line], stem: Path) -> Path:
     """Measured errors against predicted ones; real tables, to which nothing was fitted, are black."""
     fitted = [line for line in lines if _is_generated(line)]
-    figure, grid = pyplot().subplots(1, len(ORDERS), figsize=(9, 3.4), layout="constrained")
+    figure, grid = pyplot().subplots(1, len(ORDERS), figsize=(7.6, 3.1), layout="constrained")
     for axes, (order, title) in zip(grid, ORDERS.items(), strict=True):
         rule = fit_rule(fitted, order)
         kinds = {name: [line for line in fitted if line["cell"].split()[0] == name] for name in GENERATED}

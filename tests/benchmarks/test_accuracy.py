@@ -84,14 +84,14 @@ def test_tables_say_mean_and_range_in_percentage_points():
     """By hand; cells without runs are a dash, and real tables do not enter the rows of generated ones."""
     lines = [line(trial=0, tv2=0.01), line(trial=1, tv2=0.03), line("skewed", tv2=0.2), line("adult", 14, tv2=0.5)]
     text = " ".join(accuracy.tables(lines).split())
-    assert "| 10 | 10,000 | 3 | 2.0 | - | 8.0 (1.0 to 20) | - |" in text
-    assert "| weak | 10 | 10,000 | 16 | 2.0 | 2.0 | - | 2.0 (1.0 to 3.0) | - |" in text
-    assert "| adult | 14 | 10,000 | 16 | 2.0 | 2.0 | - | 50 (50 to 50) | - |" in text
+    assert "| 10 | 10,000 | 3 | 2.0 | - | 8.0 (1.0\N{EN DASH}20) | - |" in text
+    assert "| weak | 10 | 10,000 | 16 | 2.0 | 2.0 | - | 2.0 (1.0\N{EN DASH}3.0) | - |" in text
+    assert "| adult | 14 | 10,000 | 16 | 2.0 | 2.0 | - | 50 (50\N{EN DASH}50) | - |" in text
 
 
 def test_the_rule_is_fitted_to_generated_runs_and_measured_on_real_ones():
     """Constants that made the runs are found again; real runs twice as large are off by two, and change no constant."""
-    true = accuracy.Rule(2, price=20.0, factor=0.3, power=0.4)
+    true = accuracy.Rule(2, sample=0.3, noise=0.7, power=0.6)
     made = [
         line(name, k, count, epsilon, cells1=float(cells), cells2=float(cells**2))
         for name, cells in (("weak", 4), ("skewed", 30))
@@ -100,22 +100,24 @@ def test_the_rule_is_fitted_to_generated_runs_and_measured_on_real_ones():
     ]
     made = [one | {f"tv{order}": true.predict(one) for order in (1, 2, 3)} for one in made]
     rule = accuracy.fit_rule(made, 2)
-    assert (rule.price, rule.factor, rule.power) == pytest.approx((20, 0.3, 0.4))
+    assert (rule.sample, rule.noise, rule.power) == pytest.approx((0.3, 0.7, 0.6), rel=1e-4)
     real = [line("adult", 14)]
     real[0]["tv2"] = 2 * true.predict(real[0])
     row = next(row for row in accuracy.tables(made + real).splitlines() if row.startswith("| pairs "))
     assert [cell.strip() for cell in row.split("|")[2:-1]] == [
-        "0.3", "0.4", "20", "1.00, at most 1.0 (mean 1.00)", "2.00, at most 2.0 (mean 2.00)",
+        "0.3", "0.7", "0.6", "1.00, at most 1.0 (mean 1.00)", "2.00, at most 2.0 (mean 2.00)",
     ]  # fmt: skip
-    worth = 1e4 / (1 + 20 * 10 * 4 / 1e4)
-    assert true.predict(line()) == pytest.approx(0.3 * (16 / worth) ** 0.4) and math.isclose(worth, 1e8 / 10800)
+    assert true.predict(line()) == pytest.approx(0.3 * math.sqrt(4e-4) + 0.7 * (4 * math.sqrt(10) / 1e4) ** 0.6)
 
 
 def test_the_page_is_of_the_store(tmp_path, capsys):
-    """The report is that of the committed store, the page includes its tables, and its example prints what it says."""
+    """The report is that of the store, and the example has the rule's constants and prints what it says."""
     store = accuracy.STUDY.committed
-    assert store.with_suffix(".md").read_text(encoding="utf-8") == accuracy.tables(read(store))
+    lines = read(store)
+    assert store.with_suffix(".md").read_text(encoding="utf-8") == accuracy.tables(lines)
     page = (DOCS / "accuracy.md").read_text(encoding="utf-8")
     assert all(f"accuracy.md:{part}" in page for part in ("singles", "pairs", "triples", "pairs-by-table", "rule"))
+    rule = accuracy.fit_rule([line for line in lines if line["cell"].split()[0] in GENERATED], 2)
+    assert f"a, b, c = {rule.sample:.2g}, {rule.noise:.2g}, {rule.power:.2g}\n" in page
     run_page(DOCS / "accuracy.md", tmp_path)
     assert_prints(DOCS / "accuracy.md", capsys.readouterr().out)
