@@ -11,8 +11,9 @@ and of the products of the true shares of single columns, are beside them.
 Three populations are generated for each seed (`cases/sampled.py`). "mixed": columns of 2 to 16 labels, each drawn for
 every label, or pair of labels, of one or two of the eight before it. "weak": four labels, three in ten are copies of
 the column before. "skewed": 10 to 60 labels, most of them rare, half of them a function of one column before. They have
-a million people (200,000 from 30 columns on), or four times N. The real ones, of DIR, are whole tables, of which at most half is drawn. The rule of
-thumb is fitted to runs on the generated ones alone.
+a million people (200,000 from 30 columns on), or four times N. The real ones, of DIR, are whole tables, of which at
+most half is drawn. The rule of thumb is fitted to runs on the generated ones alone. --full adds what was left out for
+its cost: all three epsilons for every size.
 """
 
 from __future__ import annotations
@@ -83,11 +84,12 @@ def cells(asked: Namespace) -> dict[str, int]:
         else:
             grids[name, k] = dict.fromkeys(counts, EPSILONS)
     order = sorted(grids, key=lambda one: one[1])
+    full = asked.extent == "full"
     return {
         f"{name} k={k} N={count} epsilon={epsilon}": asked.seeds
         for name, k in order
         for count, epsilons in grids[name, k].items()
-        for epsilon in epsilons
+        for epsilon in (EPSILONS if full else epsilons)
     }
 
 
@@ -234,8 +236,9 @@ def plot(lines: Sequence[Line], folder: Path) -> list[Path]:
     runs = grouped(lines, "cell")
     panels = [(10, order, f"{title}, 10 columns") for order, title in ORDERS.items()]
     drawn = [_against_records(runs, panels, folder / "accuracy")]
-    panels = [(k, 2, f"pairs, {k} columns") for k in GRID]
-    drawn.append(_against_records(runs, panels, folder / "accuracy-columns"))
+    here = {int(facts_of(line["cell"])["k"]) for line in lines if _is_generated(line)}
+    if len(panels := [(k, 2, f"pairs, {k} columns") for k in GRID if k in here]) > 1:
+        drawn.append(_against_records(runs, panels, folder / "accuracy-columns"))
     return [*drawn, _against_rule(lines, folder / "accuracy-rule")] if _rules(lines) else drawn
 
 
