@@ -31,7 +31,7 @@ from scipy.optimize import least_squares
 from benchmarks.cases.sampled import GENERATED, population
 from benchmarks.cases.tables import SOURCES
 from benchmarks.harness.main import Study, main
-from benchmarks.harness.output import facts_of, grouped, pyplot, save, section
+from benchmarks.harness.output import beginning, facts_of, grouped, pyplot, save, section
 from benchmarks.harness.runs import Line, Task, say
 from benchmarks.protocol.selecting import selection
 from dpgm_core import FloatArray
@@ -56,7 +56,6 @@ REAL = {
 #: Of runs, what says nothing here; memory is that of all runs and of the population, and notes are long.
 LEFT_OUT = ("peak", "planted", "lost", "release", "choices", "said")
 ORDERS = {1: "singles", 2: "pairs", 3: "triples"}
-SIZE = ("columns", "records")
 _EPSILON_HEAD = ("sample", *(f"ε = {epsilon}" for epsilon in EPSILONS))
 
 
@@ -104,9 +103,11 @@ def tables(lines: Sequence[Line]) -> str:
     by = ", ".join(sorted({line["by"].split()[1] for line in lines}))
     parts = [f"# Accuracy\n\nPercentage points, mean (least and most of all runs); {by}.\n"]
     for order, title in ORDERS.items():
-        parts.append(section(title.capitalize(), [*SIZE, "runs", *_EPSILON_HEAD], _sizes(runs, order), name=title))
+        parts.append(
+            section(title.capitalize(), ["columns", "records", "runs", *_EPSILON_HEAD], _sizes(runs, order), name=title)
+        )
     for order, title in ORDERS.items():
-        head = ["table", *SIZE, "cells", "independent", *_EPSILON_HEAD]
+        head = ["table", "records", "independent", *_EPSILON_HEAD]
         parts.append(section(f"{title.capitalize()}, by table", head, _kinds(runs, order), name=f"{title}-by-table"))
     return "\n".join(filter(None, [*parts, _rules(lines)]))
 
@@ -124,16 +125,16 @@ def _sizes(runs: Mapping[str, Sequence[Line]], order: int) -> list[list[str]]:
 
 
 def _kinds(runs: Mapping[str, Sequence[Line]], order: int) -> list[list[str]]:
-    """One row for each population and number of records."""
+    """One row for each population, with its columns and labels a column, and number of records."""
     sizes = {(name, k): tuple(grid) for k, grid in GRID.items() for name in GENERATED}
     rows = []
     for (name, k), counts in (sizes | {(name, k): counts for name, (k, counts) in REAL.items()}).items():
         for count in counts:
             some = {one: _of(runs, [name], k, count, one) for one in EPSILONS}
             if every := [line for one in some.values() for line in one]:
-                cells = f"{np.mean([line[f'cells{order}'] for line in every]):,.0f}"
+                labels = f"{np.mean([line['cells1'] for line in every]):.0f}"
                 independent = _points([line[f"independent_tv{order}"] for line in every])
-                rows.append([name, str(k), _number(count), cells, independent, *_by_epsilon(some, order)])
+                rows.append([f"{name}, {k} x {labels}", _number(count), independent, *_by_epsilon(some, order)])
     return rows
 
 
@@ -214,8 +215,8 @@ def _rules(lines: Sequence[Line]) -> str:
     for order, title in ORDERS.items():
         rule = fit_rule(fitted, order)
         row = [title, f"{rule.sample:.2g}", f"{rule.noise:.2g}", f"{rule.power:.2g}"]
-        rows.append([*row, *(_off(rule, some) for some in (fitted, real))])
-    head = ["of", "a", "b", "c", "off, generated (fitted)", "off, real"]
+        rows.append([*row, *(_off(rule, some) for some in (fitted, real)), _worst(rule, real)])
+    head = ["of", "a", "b", "c", "off, generated (fitted)", "off, real", "worst of real"]
     return section("Rule of thumb", head, rows, name="rule")
 
 
@@ -226,6 +227,18 @@ def _off(rule: Rule, lines: Sequence[Line]) -> str:
     logs = np.log([line[f"tv{rule.order}"] / rule.predict(line) for line in lines])
     typical, most = float(np.exp(np.sqrt(np.mean(logs**2)))), float(np.exp(np.abs(logs).max()))
     return f"{typical:.2f}, at most {most:.1f} (mean {float(np.exp(logs.mean())):.2f})"
+
+
+def _log_ratio(rule: Rule, lines: Sequence[Line]) -> float:
+    return float(np.mean([math.log(line[f"tv{rule.order}"] / rule.predict(line)) for line in lines]))
+
+
+def _worst(rule: Rule, lines: Sequence[Line]) -> str:
+    """The table with the geometric mean of measured over predicted that is farthest from 1."""
+    names = dict.fromkeys(line["cell"].split()[0] for line in lines)
+    ratios = {name: _log_ratio(rule, beginning(lines, name)) for name in names}
+    worst = max(ratios, key=lambda name: abs(ratios[name]), default=None)
+    return "-" if worst is None else f"{worst} (mean {math.exp(ratios[worst]):.2f})"
 
 
 # --------------------------------------------------------------------------------------------------

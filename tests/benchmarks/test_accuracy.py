@@ -33,7 +33,7 @@ def test_a_small_run_has_errors_of_answers_and_of_records(tmp_path, capsys):
     assert lines[0]["tv1"] != lines[2]["tv1"]
     assert lines[0]["independent_tv1"] < 1e-12 < lines[0]["independent_tv2"]
     text = " ".join(capsys.readouterr().out.split())
-    assert "| health | 7 | 1,000 | 17 |" in text and "| 10 | 1,000 | 2 |" in text and "Rule" not in text
+    assert "| health, 7 x 4 | 1,000 |" in text and "| 10 | 1,000 | 2 |" in text and "Rule" not in text
     assert (tmp_path / "accuracy.svg").is_file() and not (tmp_path / "accuracy-rule.svg").exists()
     assert "error2" not in lines[0] and "said" not in lines[0]
 
@@ -85,8 +85,8 @@ def test_tables_say_mean_and_range_in_percentage_points():
     lines = [line(trial=0, tv2=0.01), line(trial=1, tv2=0.03), line("skewed", tv2=0.2), line("adult", 14, tv2=0.5)]
     text = " ".join(accuracy.tables(lines).split())
     assert "| 10 | 10,000 | 3 | 2.0 | - | 8.0 (1.0\N{EN DASH}20) | - |" in text
-    assert "| weak | 10 | 10,000 | 16 | 2.0 | 2.0 | - | 2.0 (1.0\N{EN DASH}3.0) | - |" in text
-    assert "| adult | 14 | 10,000 | 16 | 2.0 | 2.0 | - | 50 (50\N{EN DASH}50) | - |" in text
+    assert "| weak, 10 x 4 | 10,000 | 2.0 | 2.0 | - | 2.0 (1.0\N{EN DASH}3.0) | - |" in text
+    assert "| adult, 14 x 4 | 10,000 | 2.0 | 2.0 | - | 50 (50\N{EN DASH}50) | - |" in text
 
 
 def test_the_rule_is_fitted_to_generated_runs_and_measured_on_real_ones():
@@ -105,7 +105,7 @@ def test_the_rule_is_fitted_to_generated_runs_and_measured_on_real_ones():
     real[0]["tv2"] = 2 * true.predict(real[0])
     row = next(row for row in accuracy.tables(made + real).splitlines() if row.startswith("| pairs "))
     assert [cell.strip() for cell in row.split("|")[2:-1]] == [
-        "0.3", "0.7", "0.6", "1.00, at most 1.0 (mean 1.00)", "2.00, at most 2.0 (mean 2.00)",
+        "0.3", "0.7", "0.6", "1.00, at most 1.0 (mean 1.00)", "2.00, at most 2.0 (mean 2.00)", "adult (mean 2.00)",
     ]  # fmt: skip
     assert true.predict(line()) == pytest.approx(0.3 * math.sqrt(4e-4) + 0.7 * (4 * math.sqrt(10) / 1e4) ** 0.6)
 
