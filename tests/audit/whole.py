@@ -33,7 +33,7 @@ from dpgm_core.privacy.session_account import SessionAccount
 from dpgm_core.releases.steps import Choice, NoisyScores
 from dpgm_core.sources import as_source
 
-__all__ = ["APPROX", "LABELS", "PURE", "ZCDP", "Draws", "Pipeline", "Watch", "draws_of", "pipelines"]
+__all__ = ["APPROX", "LABELS", "PURE", "ZCDP", "Draws", "Pipeline", "Watch", "draws_of", "log_softmax", "pipelines"]
 
 
 #: The log-likelihood ratio of what tells the data sets apart for certain.
@@ -146,7 +146,7 @@ class Watch:
                         number = node.candidates.index(edge)
                         for counted, sign in ((with_it, 1), (without, -1)):
                             scores = rank_scores(ranks_of(counted), node)
-                            self.losses[canary] += sign * _log_softmax(scores, h)[number]
+                            self.losses[canary] += sign * log_softmax(scores, h)[number]
             # what is counted from here on is in the bins
             edges = np.unique(np.concatenate([np.asarray(level, int) for level in levels]))
             self.cells = self.cells | {column.attribute.name: np.searchsorted(edges, cell, "right")}
@@ -202,7 +202,7 @@ def _log_likelihood(step: Choice | NoisyScores, tables: Tables, scores: TableDis
     for group, chosen in zip(step.groups, step.chosen, strict=True):
         left, connected = list(group), list(step.forest or ())
         for number in chosen:
-            found += float(_log_softmax(units[left], step.temperature)[left.index(number)])
+            found += float(log_softmax(units[left], step.temperature)[left.index(number)])
             left.remove(number)
             if step.forest is not None:
                 connected.append(step.candidates[number])
@@ -210,7 +210,8 @@ def _log_likelihood(step: Choice | NoisyScores, tables: Tables, scores: TableDis
     return found
 
 
-def _log_softmax(scores: Array, h: Fraction) -> FloatArray:
+def log_softmax(scores: Array, h: Fraction) -> FloatArray:
+    """The log-probability of each candidate of a choice at temperature h."""
     weights = float(h) * (scores - scores.max())
     return np.asarray(weights - math.log(np.exp(weights).sum()))
 
@@ -309,12 +310,13 @@ def _persons(columns: Mapping[str, Array], rows: int) -> dict[str, Array]:
 def _selection(name: str, budget: Budget, rows: int, canaries: int) -> Pipeline:
     """Columns that depend on each other alike, so that choices are nearly level.
 
-    A canary strengthens one pair and weakens the others. Of a pure budget there are two columns: where three tables or
-    more each have to show the greatest loss, that is seen too seldom.
+    A canary strengthens some pairs and weakens the others. Of a pure budget there are two columns: where three tables
+    or more each have to show the greatest loss, that is seen too seldom. Of one canary there are four, so that whatever
+    was picked before, some candidates that are left rise and others fall.
     """
-    names, size = "ab" if budget.kind == "pure" else "abc", max(2, canaries)
+    names, size = "ab" if budget.kind == "pure" else "abcd" if canaries == 1 else "abc", max(2, canaries)
     everybody = dict.fromkeys(names, np.repeat(np.arange(size), _BASE))
-    cells = dict.fromkeys(names, np.arange(canaries)) | {names[-1]: (np.arange(canaries) + 1) % size}
+    cells = {name: (np.arange(canaries) + number % 2) % size for number, name in enumerate(names)}
     workload = Workload.all(Domain.from_sizes(dict.fromkeys(names, size)), order=2)
     selector = {"name": name, "measure": "tables"} if name == "mrf-select" else name
     account: list[SessionAccount] = []
@@ -336,7 +338,7 @@ def _selection(name: str, budget: Budget, rows: int, canaries: int) -> Pipeline:
         promise=budget,
         rows=rows,
         canaries=canaries,
-        batch=250 if pure else 400 if canaries == 1 else 40,
+        batch=250 if pure else 500 if canaries == 1 else 40,
         run=run,
         curve=None if pure else curve,
     )
@@ -375,7 +377,7 @@ def _bins(rows: int) -> Pipeline:
     account: list[SessionAccount] = []
 
     def run(present: Array) -> Watch:
-        columns = {"x": np.concatenate([np.arange(cells - 1), np.full(int(present.sum()), cells - 1)])}
+        columns = {"x": np.concatenate([np.arange(0, cells - 1, 4), np.full(int(present.sum()), cells - 1)])}
         with Watch({"x": np.array([cells - 1])}, present, rows).watching() as watch:
             made = fit(
                 _persons(columns, rows),
@@ -392,7 +394,7 @@ def _bins(rows: int) -> Pipeline:
         promise=APPROX,
         rows=rows,
         canaries=1,
-        batch=400,
+        batch=500,
         run=run,
         curve=lambda one: account[0].delta(one),
     )
