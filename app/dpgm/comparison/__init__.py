@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dpgm.comparison.comparison import compare
     from dpgm.comparison.page import make_page
     from dpgm.comparison.subjects import Synthetic, read_subject
+    from dpgm.comparison.task import TaskScore, measure_task
     from dpgm.comparison.values import Comparison, Difference, Gap, Overlap, Pair, Subject
 
 # module -> its public names
@@ -21,6 +22,7 @@ _LAZY = {
     "comparison": ["compare"],
     "page": ["make_page"],
     "subjects": ["Synthetic", "read_subject"],
+    "task": ["TaskScore", "measure_task"],
     "values": ["Comparison", "Difference", "Gap", "Overlap", "Pair", "Subject"],
 }
 
@@ -32,8 +34,10 @@ __all__ = [
     "Pair",
     "Subject",
     "Synthetic",
+    "TaskScore",
     "compare",
     "make_page",
+    "measure_task",
     "read_subject",
 ]
 
