@@ -2,6 +2,7 @@
 
 `compare` takes objects or files and returns a `Comparison`: the cost and guarantee of each, and how far each of the
 others is from the first. No records are read; a model is compared with records in `dpgm_core.pipeline.evaluation`.
+Tasks alone are about records: `measure_task` trains classifiers on one table and tests them on another.
 """
 
 from __future__ import annotations

@@ -123,14 +123,40 @@ def _check_columns(what: str, columns: Columns, needed: Collection[str]) -> None
 
 @frozen(kw_only=True)
 class Trained:
-    """A classifier after training, as a function of rows."""
+    """A classifier after training.
+
+    Attributes
+    ----------
+    classes
+        Codes of the target that training rows had, ascending.
+    shares
+        Share of each among the training rows.
+    """
 
     classes: IntArray
-    _predict: Callable[[Columns], FloatArray] = field(alias="predict", repr=False)
+    shares: FloatArray
+    _model: Any = field(repr=False)
+    _matrix: Callable[[Columns], IntArray] = field(repr=False)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it predicts the same for all rows, as training rows have one class or no predictor."""
+        return self._model is None
 
     def probabilities(self, rows: Columns) -> FloatArray:
         """Return the probability of each class for each row, (rows, classes)."""
-        return self._predict(rows)
+        if self._model is None:
+            return np.tile(self.shares, (len(next(iter(rows.values()))), 1))
+        return np.asarray(self._model.predict_proba(self._matrix(rows)))
+
+    def margins(self, rows: Columns) -> FloatArray:
+        """Return the scores before they become probabilities: (rows,) of two classes, above 0 for the second one; else
+        (rows, classes). Not for a constant classifier.
+
+        Those of gradient boosting are sums over trees, added row by row in the same order, so that a row's score does
+        not depend on other rows, not even in its last digit.
+        """
+        return np.asarray(self._model.decision_function(self._matrix(rows)))
 
 
 def train_learner(learner: str, train: Columns, target: str, seed: int, ordered: Collection[str] = ()) -> Trained:
@@ -139,9 +165,6 @@ def train_learner(learner: str, train: Columns, target: str, seed: int, ordered:
     labels = np.asarray(train[target])
     classes, counts = np.unique(labels, return_counts=True)
     make = LEARNERS[learner]
-    if len(classes) == 1 or not names:  # for which scikit-learn has no classifier
-        shares = counts / counts.sum()
-        return Trained(classes=classes, predict=lambda rows: np.tile(shares, (len(rows[target]), 1)))
     common = {name: _common_codes(np.asarray(train[name])) for name in names if name not in ordered}
 
     def matrix(rows: Columns) -> IntArray:
@@ -151,12 +174,13 @@ def train_learner(learner: str, train: Columns, target: str, seed: int, ordered:
             [_recode(column, common[name]) if name in common else column for name, column in columns.items()]
         )
 
-    model = make([number for number, name in enumerate(names) if name in common], seed)
-    with warnings.catch_warnings():  # a regression that has not converged is a classifier as well
-        warnings.simplefilter("ignore")
-        model.fit(matrix(train), labels)
-    assert np.array_equal(model.classes_, classes)
-    return Trained(classes=classes, predict=lambda rows: model.predict_proba(matrix(rows)))
+    model = None
+    if len(classes) > 1 and names:  # else scikit-learn has no classifier
+        model = make([number for number, name in enumerate(names) if name in common], seed)
+        with warnings.catch_warnings():  # a regression that has not converged is a classifier as well
+            warnings.simplefilter("ignore")
+            model.fit(matrix(train), labels)
+    return Trained(classes=classes, shares=counts / counts.sum(), model=model, matrix=matrix)
 
 
 def _common_codes(codes: IntArray) -> IntArray:
