@@ -284,7 +284,7 @@ def _run_of(run: Spec, planned: TaskTest) -> Spec:
 def _notes(found: dict[str, Estimate | None], planned: TaskTest) -> list[str]:
     notes = ["the interval includes the noise and the sampling of rows, taken as independent"]
     if not planned.has_auc:
-        notes.append(f"no AUC, as {planned.target.name} has {planned.target.size} labels and not 2")
+        notes.append(f"no AUC, as {planned.source.target} has {len(planned.labels)} labels and not 2")
     if found["accuracy"] is None or (planned.has_auc and found["auc"] is None):
         notes.append("the noise is too wide for a score that is missing here; spend more")
     return notes

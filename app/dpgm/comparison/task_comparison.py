@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from attrs import asdict, frozen
 
 from dpgm.comparison.task import TaskScore, measure_task
+from dpgm.formulas import present_codes
 from dpgm.related import refuse_related
 from dpgm_core._util.arrays import Array
 from dpgm_core._util.randomness import SeededRandomness
@@ -55,14 +56,24 @@ def task_domain(model: Model, target: str) -> Domain:
     return Domain(drawn)
 
 
-def draw_rows(model: Model, domain: Domain, seed: int) -> dict[str, Array]:
-    """Return rows that a model draws, as codes: as many as there were records, at most 200,000; free in privacy."""
+def draw_rows(model: Model, domain: Domain, target: str, seed: int) -> dict[str, Array]:
+    """Return rows that a model draws, as codes, without those that lack the target; free in privacy.
+
+    As many are drawn as there were records, at most 200,000.
+    """
     count = _ROWS_DRAWN if model.release is None else max(1, round(counted(model.release)[0]))
     table = model.sample(min(count, _MAX_ROWS_DRAWN), form="labels", randomness=SeededRandomness(seed))
-    return {
+    rows = {
         one.name: pc.index_in(table[one.name].combine_chunks(), value_set=pa.array(one.labels, pa.string())).to_numpy()
         for one in domain
     }
+    return _with_label(rows, domain, target)
+
+
+def _with_label(rows: Mapping[str, Array], domain: Domain, target: str) -> dict[str, Array]:
+    """Return the rows whose target is not missing."""
+    present = np.isin(rows[target], present_codes(domain[target]))
+    return {name: column[present] for name, column in rows.items()}
 
 
 def ordered_names(domain: Domain) -> list[str]:
@@ -166,6 +177,8 @@ def compare_task(
 ) -> TaskComparison:
     """Train classifiers on rows drawn from models, and on real rows, and test all on real rows. NOT PRIVATE.
 
+    Rows whose target is missing are left out everywhere.
+
     Parameters
     ----------
     models : mapping of str to Model
@@ -195,7 +208,7 @@ def compare_task(
     for name, domain in domains.items():
         if domain[target].labels != first[target].labels:
             raise DomainError(f"{name} has other labels of {target!r} than the first model; compare them one by one")
-    tables = {name: _read_rows(records, domain) for name, domain in domains.items()}
+    tables = {name: _read_rows(records, domain, target) for name, domain in domains.items()}
     count = len(next(iter(tables.values()))[target])
     if train_records is None:
         order = np.random.default_rng(seed).permutation(count)
@@ -203,9 +216,9 @@ def compare_task(
         train = _take(next(iter(tables.values())), train_places)
         tables = {name: _take(table, test_places) for name, table in tables.items()}
     else:
-        train = _read_rows(train_records, first)
+        train = _read_rows(train_records, first, target)
     trained = {REAL: (train, next(iter(tables)))}
-    trained |= {name: (draw_rows(model, domains[name], seed), name) for name, model in models.items()}
+    trained |= {name: (draw_rows(model, domains[name], target, seed), name) for name, model in models.items()}
     scores = {
         what: measure_task(rows, tables[name], target, seed, ordered_names(domains[name]))
         for what, (rows, name) in trained.items()
@@ -222,15 +235,16 @@ def compare_task(
     )
 
 
-def _read_rows(records: object, domain: Domain) -> dict[str, Array]:
-    """Return all rows as codes. Raises DataError where a column is missing, or fewer than two rows are there."""
+def _read_rows(records: object, domain: Domain, target: str) -> dict[str, Array]:
+    """Return the rows with a target, as codes. Raises DataError where a column is missing, or all rows but one are."""
     source = check_rows(as_source(records))
     batches = redact_source_errors(source, lambda: list(checked(source, domain, domain.names)))
     columns = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
-    if not columns or len(columns[0]) < 2:
+    rows = _with_label(dict(zip(domain.names, columns, strict=True)), domain, target) if columns else {}
+    if not rows or len(rows[target]) < 2:
         where = f"{records} has" if isinstance(records, (str, Path)) else "the records have"
-        raise DataError(f"{where} fewer than 2 rows; a test needs some")
-    return dict(zip(domain.names, columns, strict=True))
+        raise DataError(f"{where} fewer than 2 rows with a label of {target!r}; a test needs some")
+    return rows
 
 
 def _take(rows: Mapping[str, Array], places: Sequence[int] | Array) -> dict[str, Array]:

@@ -16,6 +16,7 @@ from attrs import asdict, field, frozen
 
 from dpgm.comparison.task import Trained, train_learner
 from dpgm.comparison.task_comparison import check_rows, draw_rows, ordered_names, task_domain
+from dpgm.formulas import present_codes
 from dpgm_core._util.arrays import Array, Codes, FloatArray, IntArray
 from dpgm_core.counting.rows import by_person
 from dpgm_core.domain.attribute import Attribute, code_dtype
@@ -122,17 +123,18 @@ class TaskTest:
     structure: Structure
     drawn: int
     commonest: str
-    _correct: FloatArray  # 1 for cells whose rows are predicted right, of the shape of the table
+    _correct: FloatArray  # 1 for cells whose rows are predicted right, (scores, labels that are not missing)
 
     @property
-    def target(self) -> Attribute:
-        """The attribute that is predicted."""
-        return self.structure.domain[self.source.target]
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the target but that of missing values, whose rows have no score."""
+        target = self.structure.domain[self.source.target]
+        return tuple(target.labels[code] for code in present_codes(target))
 
     @property
     def has_auc(self) -> bool:
         """Whether scores are binned, as of two labels."""
-        return self.target.size == 2
+        return len(self.labels) == 2
 
     def estimate(self, release: NoisyTables) -> dict[str, Estimate | None]:
         """Return the accuracy, the AUC and the share of the commonest label from the noisy table.
@@ -140,9 +142,10 @@ class TaskTest:
         None where noise leaves nothing to divide by: the rows, or of the AUC those of either label, are fewer than
         three standard deviations of their noise. The AUC counts pairs in one bin half; None of more than two labels.
         """
-        table, variance = release.tables[self.structure.cliques[0]].astype(np.float64), float(release.variances[0])
+        whole, variance = release.tables[self.structure.cliques[0]].astype(np.float64), float(release.variances[0])
+        table = whole[:, present_codes(self.structure.domain[self.source.target])]
         common = np.zeros(table.shape)
-        common[:, self.target.labels.index(self.commonest)] = 1
+        common[:, self.labels.index(self.commonest)] = 1
         return {
             "accuracy": _share(self._correct, table, variance),
             "auc": _binned_auc(table, variance) if self.has_auc else None,
@@ -202,13 +205,13 @@ def plan_task(model: Model, records: object, target: str, terms: Terms, seed: in
     source = check_rows(as_source(records))
     by_person(source, terms.person, terms.rows_per_person)  # refuses one that cannot read the key
     check_source(source, Structure(domain, [(name,) for name in domain.names]), terms)
-    rows = draw_rows(model, domain, seed)
+    rows = draw_rows(model, domain, target, seed)
     trained = train_learner(_LEARNER, rows, target, seed, ordered_names(domain))
     if trained.is_constant:
         raise OptionError(f"all rows that the model draws have the same {target!r}, so there is nothing to predict")
     label, name = domain[target], f"score of {target}"
-    if label.size == 2:
-        edges = _score_edges(trained.margins(draw_rows(model, domain, seed + 1)))
+    if len(present_codes(label)) == 2:
+        edges = _score_edges(trained.margins(draw_rows(model, domain, target, seed + 1)))
         shown = ["1: lowest", *(f"{number}: above {edge:.4g}" for number, edge in enumerate(edges, 2))]
         correct = np.eye(2)[(np.append(edges, np.inf) > 0).astype(int)]
 
@@ -216,7 +219,7 @@ def plan_task(model: Model, records: object, target: str, terms: Terms, seed: in
             return np.asarray(np.searchsorted(edges, trained.margins(found), side="left"))
     else:
         shown = ["wrong", "right"]
-        correct = np.repeat([[0.0], [1.0]], label.size, axis=1)
+        correct = np.repeat([[0.0], [1.0]], len(present_codes(label)), axis=1)
 
         def classify(found: Mapping[str, Array]) -> IntArray:
             return np.asarray(_predict(trained, found) == found[target], np.int64)

@@ -7,7 +7,7 @@ import dpgm_core as dpgm
 from app.tests.made import domain_of
 from dpgm.comparison.task import measure_task
 from dpgm.comparison.task_comparison import REAL, compare_task, draw_rows, task_domain
-from dpgm_core import Model, Structure, Tables
+from dpgm_core import Domain, Model, Structure, Tables
 from dpgm_core.errors import DataError, DomainError, NonPrivateError, OptionError
 
 pytest.importorskip("sklearn")
@@ -70,6 +70,17 @@ def test_models_of_other_bins_read_the_rows_by_their_own():
     assert compared.scores["small"][0].accuracy == pytest.approx(0.8, abs=0.03)
 
 
+def test_rows_without_a_label_are_left_out():
+    """Of the test rows, of those that train the baseline, and of what the model draws."""
+    domain = domain_of(signal="a b")
+    domain = Domain([*domain, Domain.from_dict({"attributes": {"target": {"labels": ["no", "yes"]}}})["target"]])
+    model = model_of(np.array([[0.4, 0.0001, 0.1], [0.0001, 0.4, 0.1]]), domain)
+    codes = np.repeat([[0, 0], [1, 1], [0, 2]], [100, 100, 900], axis=0)
+    compared = compare_task({"m": model}, codes, "target", allow_non_private=True)
+    assert (compared.test_rows, compared.rows[REAL]) == (100, 100) and 7500 < compared.rows["m"] < 8500
+    assert {one.accuracy for scores in compared.scores.values() for one in scores} == {1}
+
+
 def test_plain_values_have_every_score():
     plain = compare_task({"m": model_of(TRUTH)}, rows_of(400), "target", allow_non_private=True).to_dict()
     assert [(one["trained_on"], one["loss"] is None) for one in plain["scores"]] == [
@@ -80,7 +91,7 @@ def test_plain_values_have_every_score():
 def test_rows_that_are_drawn_are_codes_of_the_model():
     """The codes of 10,000 rows have the model's distribution, and the seed repeats them."""
     model = model_of(TRUTH)
-    drawn, again = (draw_rows(model, task_domain(model, "target"), 5) for _ in range(2))
+    drawn, again = (draw_rows(model, task_domain(model, "target"), "target", 5) for _ in range(2))
     counts = np.zeros(TRUTH.shape)
     np.add.at(counts, tuple(drawn.values()), 1)
     assert np.abs(counts / 10_000 - TRUTH).max() < 0.02

@@ -135,18 +135,35 @@ def test_without_noise_scores_are_those_of_the_classifier():
     ))  # fmt: skip
     found = planned.estimate(noiseless(planned, true_table(planned)))
     trained = task_release.train_learner(
-        "gradient boosting", task_release.draw_rows(model, planned.source.domain, 1), "target", 1
+        "gradient boosting", task_release.draw_rows(model, planned.source.domain, "target", 1), "target", 1
     )
     rows = dict(zip(model.domain.names, codes.T, strict=True))
     scores = trained.margins(rows)
     assert found["accuracy"].value == pytest.approx(np.mean((scores > 0) == truth), abs=1e-12)
     assert found["auc"].value == pytest.approx(roc_auc_score(truth, scored), abs=1e-12)
     assert found["auc"].value == pytest.approx(roc_auc_score(truth, scores), abs=0.02)
-    assert found["commonest"].value == np.mean(truth == planned.target.labels.index(planned.commonest))
+    assert found["commonest"].value == np.mean(truth == planned.labels.index(planned.commonest))
     three = on_rows(wide("three")[0], codes)
     assert not three.has_auc and three.estimate(noiseless(three, true_table(three)))["auc"] is None
     right = true_table(three).reshape(2, 3)[1].sum() / 5000
     assert three.estimate(noiseless(three, true_table(three)))["accuracy"].value == pytest.approx(right)
+
+
+@pytest.mark.parametrize("what", ["accuracy", "auc"])
+def test_errors_are_those_of_the_derivatives(what):
+    """Against finite differences, of labels in the ratio 1 to 4: a cell's variance is that of noise and its count."""
+    table = np.random.default_rng(1).integers(5, 200, (7, 2)) * [4.0, 1.0]
+    correct = np.eye(2)[[0, 0, 0, 0, 1, 1, 1]]
+
+    def score(cells):
+        return task_release._share(correct, cells, 9.0) if what == "accuracy" else task_release._binned_auc(cells, 9.0)
+
+    slopes = np.zeros(table.shape)
+    for cell in np.ndindex(table.shape):
+        step = np.zeros(table.shape)
+        step[cell] = 1e-3
+        slopes[cell] = (score(table + step).value - score(table - step).value) / 2e-3
+    assert score(table).error == pytest.approx(np.sqrt(np.sum(slopes**2 * (9 + table))), rel=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", ["0.05", "1"])
@@ -165,6 +182,22 @@ def test_intervals_cover_the_scores_of_the_population(model, epsilon, rows):
         for name, one in planned.estimate(evolve(noisy, tables=dpgm.Tables(planned.structure, table))).items():
             covered[name] += one is not None and one.low <= truth[name] <= one.high
     assert all(0.92 <= number / 600 <= 0.98 for number in covered.values()), covered
+
+
+def test_rows_without_a_label_have_no_score():
+    """A column of two labels and missing values has an AUC, and rows that lack it change no score."""
+    domain = domain_of(signal="a b")
+    domain = dpgm.Domain(
+        [*domain, dpgm.Domain.from_dict({"attributes": {"target": {"labels": ["no", "yes"]}}})["target"]]
+    )
+    model = model_of(np.array([[0.3, 0.1, 0.1], [0.1, 0.3, 0.1]]), domain)
+    codes = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], [30, 10, 10, 30], axis=0)
+    planned, scores = plan_task(model, codes, "target", ADD), []
+    for rows in (codes, np.concatenate([codes, [[0, 2]] * 50])):
+        one = on_rows(planned, rows)
+        scores.append(one.estimate(noiseless(one, true_table(one))))
+    assert planned.labels == ("no", "yes") and scores[0] == scores[1]
+    assert scores[0]["accuracy"].value == scores[0]["auc"].value == 0.75
 
 
 def test_scores_that_noise_hides_are_none(model):
