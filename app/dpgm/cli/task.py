@@ -65,7 +65,7 @@ class TaskOptions:
         if (data is None) == (self.spec is None):
             raise OptionError(
                 "--task needs real rows: --data FILE --allow-non-private for exact scores, which are NOT PRIVATE, or "
-                "--spec SPEC --set budget.epsilon=0.1 for a private release"
+                "--spec SPEC --set budget={epsilon=0.1} for a private release"
             )
         if self.spec is None and self.settings:
             raise OptionError("--set goes with --spec, whose keys it overrides; leave it out")
@@ -76,7 +76,7 @@ class TaskOptions:
                 raise OptionError("--task with --spec tests one model, as each test is a release; name one")
             if not any(one.partition("=")[0].partition(".")[0].strip() == "budget" for one in self.settings):
                 raise OptionError(
-                    "say what the test may spend, as in --set budget.epsilon=0.1; the budget in the spec is that of "
+                    "say what the test may spend, as in --set budget={epsilon=0.1}; the budget in the spec is that of "
                     "its fit"
                 )
 
