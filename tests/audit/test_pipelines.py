@@ -4,6 +4,8 @@ The table of `python -m tests.audit --pipelines` takes half an hour; here are as
 run must be refuted, the bound of three or more of these was at least 1.2 times what the promise allows.
 """
 
+import sys
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -13,6 +15,7 @@ pytest.importorskip("joblib")
 from dpgm_core import Budget
 from dpgm_core.privacy.gdp import gdp_delta
 from tests.audit import pipelines as audit
+from tests.audit.__main__ import main as command
 from tests.audit.pipelines import HONEST, bound_of, planted, promised_mu
 from tests.audit.whole import Watch, draws_of, pipelines
 
@@ -131,6 +134,16 @@ def test_every_pipeline_can_be_run_with_every_fault_that_it_is_served():
     }  # fmt: skip
     for fault in audit.FAULTS:
         assert any(audit.serves(cell, 0, fault) for cell in CASES)
+
+
+def test_the_command_runs_in_small_and_writes_its_tables(tmp_path, capsys):
+    """`python -m tests.audit --pipelines --smoke`: two pipelines and what is planted there, into a store of its own."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sys, "argv", ["audit", "--pipelines", "--smoke", "--store", str(tmp_path / "audit.jsonl")])
+        command()
+    page = (tmp_path / "audit.md").read_text(encoding="utf-8")
+    assert capsys.readouterr().out.strip() == page.strip()
+    assert "mrf-select" in page and "N without noise" in page and "start:pipelines" in page
 
 
 @pytest.mark.landing

@@ -377,7 +377,7 @@ def _bins(rows: int) -> Pipeline:
     account: list[SessionAccount] = []
 
     def run(present: Array) -> Watch:
-        columns = {"x": np.concatenate([np.arange(0, cells - 1, 4), np.full(int(present.sum()), cells - 1)])}
+        columns = {"x": np.concatenate([np.arange(0, cells - 17, 16), np.full(int(present.sum()), cells - 1)])}
         with Watch({"x": np.array([cells - 1])}, present, rows).watching() as watch:
             made = fit(
                 _persons(columns, rows),
