@@ -15,11 +15,12 @@ for them too, which the peers get, whose rows get numbers inside the bins as dpg
 `peers/whole_peer.py`, without constraints. "Fresh sample" is no release: as many rows drawn from the excerpt with
 replacement, so that its score is what the sampling of as many persons costs.
 
-Scores are computed by SDNist's own classes; at the first seed of `dpgm`, epsilon = 1, its whole report is made, whose file must say the same.
-`score` is the report's, rounded down, `exact` the same before that, `subsample` the per cent of the true rows that
-score as much, and `inconsistent` how many rows break one of its rules. Bins,
-rules and workload were set from what is published. That ages stand in bins of five years, and that incomes and weights
-have private bins, was set before the first reported run, after looks at seeds 1 and 2.
+Scores are computed by SDNist's own classes; at the first seed of `dpgm`, epsilon = 1, its whole report of "ten" and
+"all" is made, whose file must say the same. `score` is the report's, rounded down, `exact` the same before that,
+`subsample` the per cent of the true rows that score as much, and `inconsistent` how many rows break one of its rules.
+Rules and labels are those that are published. That ages stand in bins of five years, that incomes and weights have
+private bins and that areas are part of the workload was settled before the first reported run, after looks at the
+scores of seeds 1 and 2.
 """
 
 from __future__ import annotations
