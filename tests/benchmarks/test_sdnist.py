@@ -188,6 +188,16 @@ def test_a_table_has_means_with_least_and_most():
     assert "972.0 (970.0 to 974.0)" in text and "| 3 " in text.replace("  ", "") and "late" in text
 
 
+def test_the_table_on_the_page_is_that_of_the_store():
+    """Which has three seeds at least of what it prints, and no row of dpgm that breaks a rule."""
+    lines = read(sdnist.STUDY.committed)
+    text = sdnist.STUDY.committed.with_suffix(".md").read_text(encoding="utf-8")
+    assert text == sdnist.tables(lines) and "<!-- --8<-- [start:table] -->" in text
+    assert all(one["inconsistent"] == 0 for one in lines if one["method"] == sdnist.DPGM)
+    runs = [(one["cell"], one["method"]) for one in lines]
+    assert min(map(runs.count, runs)) >= 3
+
+
 @pytest.mark.landing
 def test_the_score_of_sdnist_is_that_of_its_definition():
     """2-way densities of ages in twentieths of the true ranks and of other codes as they are; (2 - mean L1) * 500."""
