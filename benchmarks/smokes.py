@@ -26,7 +26,8 @@ from benchmarks.harness.runs import say
 FOLDER = Path(__file__).parent
 #: Those whose smallest run is made by a file of tests/benchmarks: name -> file.
 IN_TESTS = {name: f"test_{name}.py" for name in (
-    "adult", "constants", "conversions", "coverage", "fig3b", "inference", "mixture", "privbayes", "scale", "selection",
+    "adult", "constants", "conversions", "coverage", "fig3b", "inference", "mixture", "privbayes", "scale", "sdnist",
+    "selection",
 )}  # fmt: skip
 
 
