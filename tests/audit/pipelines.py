@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
@@ -126,7 +126,7 @@ def serves(cell: str, draw: int, method: str) -> bool:
     if method == HONEST:
         return True
     if method == "noise 10 % narrower":
-        return draw < 6 and rows == "1 row" and name in _NOISY
+        return rows == "1 row" and name in _NOISY
     if method == "rows per person ignored":
         return draw < 2 and rows == "4 rows" and name in _SELECTING
     if method == "choices without the 1/2":
@@ -142,7 +142,7 @@ _SELECTING = ("auto", "aim", "oneshot", "mrf-select", "mst", "privbayes")
 # Bounds
 
 
-def promised_mu(curve: Sequence[tuple[float, float]], alarms: float) -> float:
+def promised_mu(curve: Iterable[tuple[float, float]], alarms: float) -> float:
     """The greatest z(1 - a) - z(b) that a promise allows at a rate a of false alarms.
 
     curve: (epsilon, delta) of the promise; b is at least 1 - delta - exp(epsilon) a and exp(-epsilon) (1 - delta - a).
@@ -205,11 +205,10 @@ def work(task: Task, asked: Namespace) -> dict[str, Any]:
     found: dict[str, Any] = {"runs": runs, "canaries": len(draws.near) + len(draws.far)}
     if pipeline.curve is None:
         return found | {"near": _histogram(draws.near), "far": _histogram(draws.far)}
-    curve = [(float(epsilon), pipeline.curve(epsilon)) for epsilon in _EPSILONS]
     return found | {
         "near": _sums(draws.near, draws.near_runs),
         "far": _sums(draws.far, draws.far_runs),
-        "curve": [[epsilon, float(f"{delta:.6g}")] for epsilon, delta in curve],
+        "deltas": [float(f"{pipeline.curve(epsilon):.6g}") for epsilon in _EPSILONS],
     }
 
 
@@ -235,14 +234,15 @@ def _spread(lines: Sequence[Line], side: str) -> FloatArray:
 
 def result(cell: str, lines: Sequence[Line]) -> tuple[float, float, float]:
     """What a promise allows, the estimate and the bound of a cell and method, as mu or epsilon."""
-    if "curve" not in lines[0]:
+    if "deltas" not in lines[0]:
         pipeline = _by_name()[cell]
         near, far = (_spread(lines, side) for side in ("near", "far"))
         bound = epsilon_bound(pipeline, near, far, np.random.default_rng(1))
         return float(pipeline.promise.epsilon), math.nan, bound
     near, far = (np.sum([line[side] for line in lines], axis=0, dtype=float) for side in ("near", "far"))
     alarms, mu, bound = bound_of(near, far)
-    return promised_mu(lines[0]["curve"], alarms), mu, bound
+    curve = list(zip(map(float, _EPSILONS), lines[0]["deltas"], strict=True))
+    return promised_mu(curve, alarms), mu, bound
 
 
 def cells(asked: Namespace) -> Mapping[str, int]:
@@ -259,7 +259,7 @@ def text(lines: Sequence[Line]) -> str:
     for (cell, method), some in grouped(lines, "cell", "method").items():
         promise, estimate, bound = result(cell, some)
         name, persons = cell.rsplit(", ", 1)
-        in_mu = "curve" in some[0]
+        in_mu = "deltas" in some[0]
         budget = _by_name()[cell].promise
         measured = [
             persons[0],
