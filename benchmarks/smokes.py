@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parent
 #: Those whose smallest run is made by a file of tests/benchmarks: name -> file.
 IN_TESTS = {name: f"test_{name}.py" for name in (
     "accuracy", "adult", "constants", "conversions", "coverage", "fig3b", "inference", "mixture", "privbayes", "scale",
-    "selection",
+    "sdnist", "selection",
 )}  # fmt: skip
 
 

@@ -33,6 +33,16 @@ def whole_missing(mechanism: str) -> str | None:
 
 def whole(mechanism: str, table: Coded, epsilon: str, delta: str, seed: int, limit: float) -> dict[str, Any]:
     """Errors, CPU seconds and peak memory; or `ended`, what happened instead within so many seconds on the wall."""
+    answer = whole_records(mechanism, table, epsilon, delta, seed, limit)
+    if "ended" in answer:
+        return answer
+    made = Coded(domain=table.domain, codes=np.array(answer["records"]))
+    found = {"seconds": round(answer["seconds"], 1), "peak": round(answer["peak"])}
+    return found | off(table, of_records(made))
+
+
+def whole_records(mechanism: str, table: Coded, epsilon: str, delta: str, seed: int, limit: float) -> dict[str, Any]:
+    """Return `records`, CPU `seconds` and `peak` memory; or `ended`, as `whole` has it."""
     python = os.environ[VARIABLE if mechanism.startswith("mbi") else DPMM]
     problem = {
         "mechanism": mechanism,
@@ -45,14 +55,12 @@ def whole(mechanism: str, table: Coded, epsilon: str, delta: str, seed: int, lim
     }
     before = _children()
     try:
-        answer = alone(synthetic, problem, limit=limit, python=python)
+        answer: dict[str, Any] = alone(synthetic, problem, limit=limit, python=python)
     except subprocess.TimeoutExpired:
         return {"ended": f"no result in {limit:.0f} s on the wall, {_children() - before:.0f} CPU seconds"}
     except Crashed as why:
         return {"ended": f"failed: {str(why)[:200]}"}
-    made = Coded(domain=table.domain, codes=np.array(answer["records"]))
-    found = {"seconds": round(answer["seconds"], 1), "peak": round(answer["peak"])}
-    return found | off(table, of_records(made))
+    return answer
 
 
 def _children() -> float:

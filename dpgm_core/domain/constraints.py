@@ -222,6 +222,8 @@ def _codes(attribute: Attribute) -> dict[str, int]:
 
 def _check_label(name: str, label: str, attribute: Attribute) -> None:
     if isinstance(attribute.private, PrivateBins):
+        if label in (attribute.labels[attribute.unknown], attribute.labels[attribute.null]):
+            return  # no bin can be called so
         raise DomainError(
             f"constraint {name!r} names {label!r}, a bin of {attribute.name}, whose bins are found privately; state "
             'an order between columns, order = "<=", or give public bins'

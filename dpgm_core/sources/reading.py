@@ -203,6 +203,9 @@ class _Own(threading.local):
 class _Readers:
     """Who reads records right now: how many blocks in all threads, and how many in this one."""
 
+    #: What libraries take that copy the filters, such as scikit-learn: a copy ignores all warnings.
+    pattern = ""
+
     def __init__(self) -> None:
         self.lock = threading.RLock()  # a finaliser may read, and run anywhere
         self.blocks = 0

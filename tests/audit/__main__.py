@@ -8,6 +8,7 @@ import sys
 import time
 from fractions import Fraction
 
+from benchmarks.harness.main import main as run_study
 from tests.audit.audit import ALARM, audited
 from tests.audit.pipeline import all_cases, thinned
 from tests.audit.refute import verdict
@@ -18,11 +19,17 @@ SESSIONS = "sessions of two steps"
 
 
 def main() -> None:
+    if "--pipelines" in sys.argv[1:]:
+        from tests.audit.pipelines import STUDY  # what needs joblib, and the benchmarks' harness
+
+        run_study(STUDY, [one for one in sys.argv[1:] if one != "--pipelines"])
+        return
     parser = argparse.ArgumentParser(prog="python -m tests.audit", description=__doc__)
     parser.add_argument("--draws", type=int, default=1_000_000, help="of each of the two data sets, per case")
     parser.add_argument("--blocks", type=int, default=5000, help="draws per release; 1: true neighbours as they stand")
     parser.add_argument("--thin", type=Fraction, help="audit mechanisms with this share of the noise they claim: 0.95")
     parser.add_argument("--only", default="", help="cases whose name holds this text")
+    parser.add_argument("--pipelines", action="store_true", help="whole pipelines in place of mechanisms; see --help")
     given = parser.parse_args()
     if given.draws < 100 or given.blocks < 1:
         parser.error("at least 100 draws, and one block")

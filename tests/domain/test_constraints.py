@@ -71,6 +71,26 @@ def test_what_labels_found_later_do_not_hold_is_part_of_the_rest():
     assert only.over((found, LAND)).combinations == (("other", "SH"), ("Ulm", "BW"))
 
 
+def test_the_missing_label_of_private_bins_may_be_named_and_their_bins_may_not():
+    """No bin can be called so: a child has no income, whatever the bins of incomes turn out to be."""
+    income = {"type": "integer", "min": 0, "max": 99, "bins": {"private": 4}, "missing": "N", "null_values": ["N"]}
+    plain = {
+        "attributes": {"age": {"labels": ["child", "adult"], "unknown": "child"}, "income": income},
+        "constraints": {
+            "children": {"columns": ["age", "income"], "possible": [["child", "N"], ["adult", "*"]]},
+            "adults": {"columns": ["age", "income"], "impossible": [["adult", "N"]]},
+        },
+    }
+    domain = Domain.from_dict(plain)
+    assert domain.impossible(("age", "income")) is None or not domain.impossible(("age", "income")).any()
+    bins = {"type": "integer", "bins": [0, 10, 99], "missing": "N", "null_values": ["N"]}
+    found = domain.with_attributes({"income": Attribute.from_dict("income", bins)})
+    assert found.impossible(("age", "income")).tolist() == [[True, True, False], [False, False, True]]
+    rule = {"columns": ["age", "income"], "impossible": [["child", "50-99"]]}
+    with pytest.raises(DomainError, match="names '50-99', a bin of income, whose bins are found privately"):
+        Domain.from_dict(plain | {"constraints": {"children": rule}})
+
+
 def test_a_table_that_no_memory_holds_is_refused():
     """By its number of combinations, before it is made."""
     wide = tuple(Attribute.of_size(name, 1000) for name in "abc")

@@ -14,8 +14,8 @@ import dpgm_core as dpgm
 from tests.neighbours.observe import Run
 
 __all__ = [
-    "BUDGETS", "DOMAIN", "SELECTORS", "TERMS", "Pair", "by_discovery", "by_selector", "file_run", "python_run",
-    "spec_run", "with_uses",
+    "BUDGETS", "DOMAIN", "SELECTORS", "TERMS", "Pair", "by_discovery", "by_selector", "by_task", "file_run",
+    "python_run", "spec_run", "with_uses",
 ]  # fmt: skip
 
 #: What changes between neighbours: a record more, or another record in the place of one.
@@ -152,6 +152,15 @@ def by_selector(pair: Pair, number: int) -> Pair:
 def by_discovery(pair: Pair) -> Pair:
     """The same file, whose labels are found first, and bins and a column of any type where a person has one row."""
     return Pair(f"found {pair.name}", *map(_found, (pair.one, pair.other)))
+
+
+def by_task(pair: Pair, target: str, model: bytes) -> Pair:
+    """The same file, on whose records a classifier of a model's rows is tested. model: its file."""
+    words = ["--debug", "compare", "FOLDER/m.dpgm", "--spec", "FOLDER/x.toml", "--set", "budget.epsilon=1", "--task"]
+    return Pair(
+        f"task {pair.name}",
+        *(evolve(run, words=(*words, target), files=run.files | {"m.dpgm": model}) for run in (pair.one, pair.other)),
+    )
 
 
 def _found(run: Run) -> Run:

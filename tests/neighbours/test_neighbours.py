@@ -16,6 +16,7 @@ import pytest
 from attrs import evolve
 
 import dpgm_core as dpgm
+from dpgm.comparison import task_release
 from dpgm_core import LiveCurator, Structure, learn, make
 from dpgm_core.counting import statistic
 from dpgm_core.curator import labels as discovery
@@ -33,7 +34,7 @@ from tests.neighbours.differences import choosing, differences, pairs, scratch
 from tests.neighbours.lines import Style, line_pair, named_lines
 from tests.neighbours.observe import MODES
 from tests.neighbours.related import related_pairs
-from tests.neighbours.runs import Pair, by_discovery, by_selector, with_uses
+from tests.neighbours.runs import DOMAIN, Pair, by_discovery, by_selector, by_task, with_uses
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +151,49 @@ def test_labels_that_refuse_a_record_are_found_out(folder, monkeypatch):
     monkeypatch.setattr(discovery, "persons_by_label", picky)
     line = line_pair("line", Style(), [b"M,50,p", b"F,50,p"], b"SECRET,3,p", random.Random(1))
     assert told_apart([by_discovery(line)], folder)
+
+
+@pytest.fixture(scope="module")
+def task_model(tmp_path_factory) -> bytes:
+    """A model file whose classifiers are not constant; sex has two labels, age three."""
+    pytest.importorskip("sklearn")
+    file = tmp_path_factory.mktemp("task") / "m.dpgm"
+    (file.parent / "domain.toml").write_bytes(DOMAIN.replace(b'"F", "M", "1"', b'"F", "M"'))
+    structure = Structure(dpgm.Domain.load(file.parent / "domain.toml"), [("sex", "age")])
+    values = np.log([[8, 1, 1], [1, 7, 1]]).reshape(-1)
+    dpgm.Model(structure, dpgm.Tables(structure, values)).save(file)
+    return file.read_bytes()
+
+
+def on_tasks(model: bytes, step: int) -> Iterator[Pair]:
+    """Pairs of files, in turn for a binned score and for more than two labels."""
+    in_files = (pair for pair in named_lines() if pair.one.python is None)
+    pairs = islice(in_files, 2, None, step)
+    return (by_task(pair, target, model) for pair, target in zip(pairs, cycle(("sex", "age")), strict=False))
+
+
+def test_tasks_cannot_be_told_apart(folder, task_model):
+    """Whole tests of a classifier, given the same noisy table: no message, file or charge depends on a prediction."""
+    assert told_apart(on_tasks(task_model, step=30), folder) == []
+    first = next(on_tasks(task_model, step=30))
+    assert observe.observed(first.one, folder)["exit"] == [0]  # they are not all refused
+
+
+def refusing_a_prediction(self: Any, domain: Any, columns: Any, key: Any) -> Any:
+    for codes, keys in BATCHES(self, domain, columns, key):  # type: ignore[name-defined]  # noqa: F821
+        if (codes[0] != 0).any():
+            raise DataError("a row has a high score")
+        yield codes, keys
+
+
+def test_a_prediction_that_is_told_is_found_out(folder, task_model, monkeypatch):
+    """A version whose message depends on the score of one record."""
+    source = task_release.ScoredSource
+    monkeypatch.setitem(vars(task_release), "BATCHES", source.keyed_batches)
+    monkeypatch.setitem(vars(task_release), "DataError", DataError)
+    monkeypatch.setattr(source, "keyed_batches", planted(task_release, refusing_a_prediction))
+    line = line_pair("line", Style(), [b"F,3,p"] * 3, b"M,50,p", random.Random(1))
+    assert told_apart([by_task(line, "sex", task_model)], folder)
 
 
 def first_lines() -> Iterator[Pair]:

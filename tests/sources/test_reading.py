@@ -192,6 +192,18 @@ def test_a_filter_that_somebody_else_restores_does_no_harm():
             warnings.warn("SECRET", stacklevel=1)
 
 
+def test_a_copy_of_the_filters_ignores_warnings_too():
+    """As scikit-learn copies them for its workers, by the pattern of each; a filter without one would end the run."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with quiet():
+            action, message, *_ = warnings.filters[0]
+            with warnings.catch_warnings():
+                warnings.resetwarnings()
+                warnings.filterwarnings(action, message.pattern)
+                warnings.warn("SECRET", stacklevel=1)
+
+
 @frozen
 class Talks:
     def batches(self, domain, columns):

@@ -22,6 +22,7 @@ from dpgm.cli.common import (
 )
 from dpgm.cli.records import records_of
 from dpgm.cli.show import print_comparison
+from dpgm.cli.task import TaskOptions, print_task, task_options
 from dpgm_core.errors import OptionError
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ _EXACT = "NOT PRIVATE: exact functions of the records"
     "--data", type=RECORDS, help="Records, or the spec that says how to read them. The result is exact and NOT PRIVATE."
 )
 @click.option("--allow-non-private", is_flag=True, help="Allow results from --data to be shown.")
+@task_options
 @click.option("-o", "--output", type=FILE, help="Also write a self-contained .html page.")
 @json_option
 @progress_option
@@ -62,6 +64,7 @@ def compare(
     dialects: tuple[str, ...],
     data: Path | str | None,
     allow_non_private: bool,
+    task: TaskOptions,
     output: Path | None,
     as_json: bool,
 ) -> None:
@@ -70,12 +73,22 @@ def compare(
     This costs no budget: no records are read, and a table of records counts as synthetic only with the stamp of `dpgm
     sample`; the two tables of a sample of related ones are named by their folder. A single model is compared with the
     noisy tables that it was learned from, or with --data.
+
+    With --task COLUMN classifiers of COLUMN are trained on rows that each model draws, and tested on real rows: those
+    of --data exactly, NOT PRIVATE, beside classifiers that are trained on real rows; or those of --spec by one noisy
+    table, which the ledger in the spec is charged for.
     """
     from dpgm.comparison.comparison import compare as compare_files
     from dpgm.comparison.page import make_page
     from dpgm_core._util.files import COMPARISON_FILE, atomic_write
     from dpgm_core.domain.domain import Domain
 
+    task.check(data, files)
+    if task.column is not None:
+        if output is not None or against is not None or domain_file is not None or dialects:
+            raise OptionError("--task takes models and real rows; leave --output, --domain and --dialect out")
+        print_task(task, files, data, allow_non_private, as_json)
+        return
     if output is not None and len(files) == 1:
         raise OptionError("-o needs several files; dpgm report MODEL makes a page about one model")
     if data is not None and (against is not None or len(files) > 1):
