@@ -67,15 +67,9 @@ def alone(
         given, answered = Path(folder, "given"), Path(folder, "answered")
         module = call.__module__ if call.__module__ != "__main__" else sys.modules["__main__"].__spec__.name
         given.write_bytes(pickle.dumps((module, call.__qualname__, args)))
+        command = [python or sys.executable, "-m", "benchmarks.harness.alone", given, answered, str(cpu_limit or 0)]
         done = subprocess.run(
-            [
-                python or sys.executable,
-                "-m",
-                "benchmarks.harness.alone",
-                str(given),
-                str(answered),
-                str(cpu_limit or ""),
-            ],
+            command,
             cwd=ROOT,
             env=environment | ONE_THREAD,
             stdout=None if python is None else subprocess.DEVNULL,

@@ -74,7 +74,7 @@ def cells(asked: Namespace) -> dict[str, int]:
         if why := (SOURCES if name in GENERATED else TASKS)[name].missing(asked.folder):
             say(f"{name} is left out: {why}")
         else:
-            found |= {f"{name} {epsilon}": draws_of(OURS) for epsilon in EPSILONS}
+            found |= {f"{name} {epsilon}": asked.seeds for epsilon in EPSILONS}
     return found
 
 
