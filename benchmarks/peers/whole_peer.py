@@ -28,7 +28,9 @@ from benchmarks.protocol.selecting import zcdp_within
 from dpgm_core import __version__
 
 OURS = "dpgm auto"
-WHOLE = tuple(program for program in PROGRAMS if program != OURS)
+#: Programs whose rows are sampled, with the rows that they make by default, which a fault of mbi 1.1.0 spoils.
+ROUNDED = tuple(program for program in PROGRAMS if program.endswith("rounded"))
+WHOLE = tuple(program for program in PROGRAMS if program not in (OURS, *ROUNDED))
 MECHANISMS = "DPGM_MBI_MECHANISMS"
 #: Environment -> the packages whose versions count.
 _COUNTED = {
@@ -40,7 +42,7 @@ _COUNTED = {
     "twinify": ("twinify",),
 }
 #: Tables and programs that ended at their limit at epsilon 1, or before they had a result; other budgets are not tried.
-OVER_LIMIT: frozenset[tuple[str, str]] = frozenset()
+OVER_LIMIT: frozenset[tuple[str, str]] = frozenset({("parity10", "dpsynth swift")})
 #: Seeds of a program's runs: dpgm's, those of most peers, and of programs that take minutes.
 _DRAWS, _PEER_DRAWS, _SLOW_DRAWS = 3, 2, 1
 _SLOW: frozenset[tuple[str, str]] = frozenset()
@@ -75,7 +77,7 @@ def whole_missing(program: str) -> str | None:
 
 def draws_of(program: str, table: str = "") -> int:
     """Return how many seeds a program has on a table of that name."""
-    if program not in WHOLE:
+    if program == OURS:
         return _DRAWS
     return _SLOW_DRAWS if (table, program) in _SLOW | OVER_LIMIT else _PEER_DRAWS
 

@@ -42,7 +42,7 @@ def _frame(problem):
 
 
 def _kind(problem):
-    """Return the last word of the program's name: its mechanism."""
+    """Return the second word of the program's name: its mechanism."""
     return problem["program"].split()[1]
 
 
@@ -137,8 +137,18 @@ def dpsynth_records(problem):
     return (result.synthetic_data[list(frame)].to_numpy(),)
 
 
+def _is_rounded(problem):
+    """Return whether rows are those that mbi 1.1.0 makes by default, whose columns follow each other by a fault.
+
+    Its rounding gives the rows of one parent's label in the same order to every column, so that columns with a common
+    parent depend on each other far more than in the model. mbi 2.0.0 shuffles them.
+    """
+    return problem["program"].endswith("rounded")
+
+
 def smartnoise_records(problem):
-    """Run SmartNoise's synthesizers at their defaults, with public labels; its noise has no seed, its choices have."""
+    """Run SmartNoise's synthesizers with public labels; its noise has no seed, its choices have."""
+    import mbi
     from snsynth import Synthesizer
     from snsynth.transform import LabelTransformer, TableTransformer
 
@@ -150,11 +160,14 @@ def smartnoise_records(problem):
     asked = {"degree": problem["order"]} if problem["order"] and _kind(problem) == "aim" else {}
     made = Synthesizer.create(_kind(problem), epsilon=problem["epsilon"], delta=problem["delta"], **asked)
     made.fit(frame, transformer=labels)
+    if not _is_rounded(problem):
+        made_by = mbi.MarkovRandomField.synthetic_data
+        mbi.MarkovRandomField.synthetic_data = lambda model, rows=None: made_by(model, rows, "sample")
     return (np.array([list(row) for row in np.asarray(made.sample(len(frame)))]),)
 
 
 def opendp_records(problem):
-    """Run `opendp.extras.mbi` at its defaults; its noise has no seed. A null stays one code above the others."""
+    """Run `opendp.extras.mbi`; its noise has no seed. A null stays one code above the others."""
     import opendp.prelude as dp
     import polars
 
@@ -167,7 +180,8 @@ def opendp_records(problem):
     )
     query = context.query(rho=problem["rho"]).select(*sizes)
     keys = {name: list(range(size)) for name, size in sizes.items()}
-    made = query.contingency_table(keys=keys, algorithm=algorithm).release().synthesize()
+    table = query.contingency_table(keys=keys, algorithm=algorithm).release()
+    made = table.synthesize(method="round" if _is_rounded(problem) else "sample")
     columns = [made[name].fill_null(size).to_numpy() for name, size in sizes.items()]
     return (np.column_stack(columns),)
 
@@ -197,8 +211,10 @@ PROGRAMS = {
     "mbi mst": ("mbi", mbi_records),
     "opendp aim": ("opendp", opendp_records),
     "opendp mst": ("opendp", opendp_records),
+    "opendp mst rounded": ("opendp", opendp_records),
     "smartnoise aim": ("smartnoise", smartnoise_records),
     "smartnoise mst": ("smartnoise", smartnoise_records),
+    "smartnoise mst rounded": ("smartnoise", smartnoise_records),
     "dpmm aim": ("dpmm", dpmm_records),
     "dpmm mst": ("dpmm", dpmm_records),
     "dpmm privbayes": ("dpmm", dpmm_records),
