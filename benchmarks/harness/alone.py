@@ -81,7 +81,8 @@ def alone(
         if done.returncode == -signal.SIGXCPU:
             raise OutOfTime(f"it used its {cpu_limit} CPU seconds")
         if done.returncode or not answered.is_file():
-            said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
+            lines = [line for line in done.stderr.splitlines() if any(map(str.isalpha, line))]
+            said = (lines or ["nothing"])[-1].strip()
             raise Crashed(f"it ended with code {done.returncode} and said: {said}")
         return json.loads(answered.read_text(encoding="utf-8"))
 
