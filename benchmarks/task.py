@@ -140,21 +140,22 @@ def _bars(lines: Sequence[Line]) -> str:
             error = max(line[learner]["error"] for line in ours)
             met = "met" if mine >= theirs else "within the spread" if theirs - mine <= 2 * error else "missed"
             counts[met] += 1
-            rows.append([learner, cell, f"{base:.4f}", *_loss(base, ours, learner), best])
-            rows[-1] += [*_loss(base, peers[best], learner), f"{error:.4f}", met]
-    head = ["classifier", "cell", "real", "loss of dpgm", "spread", "best peer", "its loss", "spread", "error", "bar"]
+            losses = [_loss(base, some, learner) for some in (ours, peers[best])]
+            rows.append([learner, cell, f"{base:.3f}", losses[0], best, losses[1], f"{error:.3f}", met])
+    head = ["classifier", "cell", "real", "loss of dpgm", "best peer", "its loss", "error", "bar"]
     said = (
-        "Accuracy lost against training on real rows, means over seeds; spread: least and most. `error` is the "
-        "standard error of an accuracy from the number of test rows. `met`: dpgm loses at most what the best peer "
+        "Accuracy lost against training on real rows, means over seeds (least to most). `error` is the standard "
+        " error of an accuracy from the number of test rows. `met`: dpgm loses at most what the best peer "
         "loses; `within the spread`: it loses more, by at most two standard errors.\n"
         f"Cells: {', '.join(f'{count} {what}' for what, count in counts.items())}.\n"
     )
     return section("The bar, cell by cell", head, rows, name="bar", said=said)
 
 
-def _loss(base: float, lines: Sequence[Line], learner: str) -> list[str]:
+def _loss(base: float, lines: Sequence[Line], learner: str) -> str:
     losses = [base - line[learner]["accuracy"] for line in lines]
-    return [f"{np.mean(losses):.4f}", f"{min(losses):.4f} to {max(losses):.4f}"]
+    spread = f"({min(losses):.3f} to {max(losses):.3f})" if len(losses) > 1 else "(one seed)"
+    return f"{np.mean(losses):.3f} {spread}"
 
 
 def _learner(lines: Sequence[Line], learner: str) -> str:
