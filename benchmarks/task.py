@@ -145,7 +145,7 @@ def _bars(lines: Sequence[Line]) -> str:
     head = ["classifier", "cell", "real", "loss of dpgm", "best peer", "its loss", "error", "bar"]
     said = (
         "Accuracy lost against training on real rows, means over seeds (least to most). `error` is the standard "
-        " error of an accuracy from the number of test rows. `met`: dpgm loses at most what the best peer "
+        "error of an accuracy from the number of test rows. `met`: dpgm loses at most what the best peer "
         "loses; `within the spread`: it loses more, by at most two standard errors.\n"
         f"Cells: {', '.join(f'{count} {what}' for what, count in counts.items())}.\n"
     )
