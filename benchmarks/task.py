@@ -7,7 +7,7 @@ rows is held out, the same ones in all runs; programs see the other rows only. C
 boosting and logistic regression with their usual settings (`dpgm.comparison.task`), with the run's seed. `real` is
 trained on the real rows that the programs have seen, and a loss is its accuracy less that of a program. `parity10` has
 a target that depends on four other attributes jointly and on nothing of lower order; programs that take a workload are
-asked for sets of five attributes there, and "dpgm auto, default workload" is not.
+asked for sets of five attributes there, and "dpgm auto (default workload)" is not.
 
 Programs, limits, environments and the cache are those of `benchmarks.peers`.
 """
@@ -38,7 +38,7 @@ from benchmarks.protocol.selecting import DELTA
 from dpgm.comparison.task import LEARNERS, measure_task
 
 EPSILONS = ("0.1", "1", "10")
-REAL, DEFAULT = "real", f"{OURS}, default workload"
+REAL, DEFAULT = "real", f"{OURS} (default workload)"
 
 
 def work(task: Task, asked: Namespace) -> Mapping[str, Any]:
