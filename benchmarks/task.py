@@ -88,7 +88,7 @@ def serves(cell: str, draw: int, method: str) -> bool:
         return epsilon == EPSILONS[-1]
     if method == DEFAULT:
         return TASKS[name].order is not None
-    return draw < draws_of(method, name) and (epsilon == "1" or (name, method) not in OVER_LIMIT)
+    return draw < draws_of(method) and (epsilon == "1" or (name, method) not in OVER_LIMIT)
 
 
 def missing(method: str) -> str | None:

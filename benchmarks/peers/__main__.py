@@ -85,7 +85,7 @@ def serves(cell: str, draw: int, method: str) -> bool:
     name, epsilon = cell.split()
     if method in ROUNDED and cell != "health 1":
         return False
-    return draw < draws_of(method, name) and (epsilon == "1" or (name, method) not in OVER_LIMIT)
+    return draw < draws_of(method) and (epsilon == "1" or (name, method) not in OVER_LIMIT)
 
 
 def check(asked: Namespace, cell: str) -> None:
@@ -160,9 +160,8 @@ def _spent(lines: Sequence[Line]) -> str:
         ended = [line for line in some if "ended" not in line]
         failed = grouped([line for line in some if "ended" in line], "ended")
         why = "; ".join(f"{', '.join(_cells(group))}: {_short(reason)}" for reason, group in failed.items())
-        if some:
-            spent = [_range([line[key] for line in ended]) for key in ("seconds", "peak")]
-            rows.append([program, some[-1]["version"], str(len(ended)), *spent, why])
+        spent = [_range([line[key] for line in ended]) for key in ("seconds", "peak")]
+        rows.append([program, some[-1]["version"] if some else "", str(len(ended)), *spent, why if some else "not run"])
     head = ["program", "versions", "runs", "CPU s", "peak MB", "without a result"]
     said = "Median, least and most over all runs that ended.\n"
     return section("Versions, time and memory", head, rows, name="spent", said=said)

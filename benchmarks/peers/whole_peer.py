@@ -45,7 +45,7 @@ _COUNTED = {
 OVER_LIMIT: frozenset[tuple[str, str]] = frozenset({("parity10", "dpsynth swift")})
 #: Seeds of a program's runs: dpgm's, those of most peers, and of programs that take minutes.
 _DRAWS, _PEER_DRAWS, _SLOW_DRAWS = 3, 2, 1
-_SLOW: frozenset[tuple[str, str]] = frozenset()
+_SLOW = (*(program for program in WHOLE if program.endswith("aim")), "dpmm mst", "dpmm privbayes", "twinify napsu-mq")
 
 
 @frozen(kw_only=True)
@@ -75,11 +75,11 @@ def whole_missing(program: str) -> str | None:
     return None
 
 
-def draws_of(program: str, table: str = "") -> int:
-    """Return how many seeds a program has on a table of that name."""
+def draws_of(program: str) -> int:
+    """Return how many seeds a program has."""
     if program == OURS:
         return _DRAWS
-    return _SLOW_DRAWS if (table, program) in _SLOW | OVER_LIMIT else _PEER_DRAWS
+    return _SLOW_DRAWS if program in _SLOW else _PEER_DRAWS
 
 
 def synthesize(
