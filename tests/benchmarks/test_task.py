@@ -73,7 +73,9 @@ def test_the_bar_compares_with_the_best_peer_of_the_cell():
     theirs = "| mbi mst | 0.050 (one seed) | 0.010 | met |"
     assert f"| adult 10 | 0.900 | 0.040 (0.020 to 0.060) | {theirs[2:]}" in text
     assert "| adult 1 | 0.900 | 0.100 (one seed) | mbi mst | 0.090 (one seed) |" in text
-    assert text.count("| within the spread |") == 2 and text.count("| missed |") == 2
-    assert "Cells: 2 met, 2 within the spread, 2 missed." in text
+    assert text.count("| missed within error |") == 2 and text.count("| missed |") == 2
+    idle = [line | {"commonest": 0.9} for line in lines]
+    assert "## The bar" not in task.tables(idle)
+    assert "Cells: 2 met, 2 missed within error, 2 missed." in text
     assert "| dpgm auto | 10 | 0.860 (0.840-0.880), 0.910 |" in text
     assert "| mbi mst | 1 | 0.810 (one seed), 0.860 |" in text
