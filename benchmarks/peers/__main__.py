@@ -120,10 +120,10 @@ def _errors(lines: Sequence[Line], key: str, title: str) -> str:
         for program, label, value in rated
         for cell in grouped(lines, "cell")
     }
-    best = {
-        cell: min((means[one, cell] for one in PROGRAMS if means[one, cell] is not None), default=None)
-        for cell in grouped(lines, "cell")
-    }
+    best = {}
+    for cell in grouped(lines, "cell"):
+        known = [mean for one in PROGRAMS if (mean := means[one, cell]) is not None]
+        best[cell] = min(known) if len(known) > 1 else None
     for program, label, _ in sorted(rated, key=lambda one: (one[0] != OURS, one[1] != OURS)):
         if having(lines, method=program):
             columns = [[f"{name} {epsilon}" for epsilon in EPSILONS] for name in names]
@@ -136,7 +136,9 @@ def _errors(lines: Sequence[Line], key: str, title: str) -> str:
                     ),
                 ]
             )
-    said = f"Mean {title} over seeds at epsilon {', '.join(EPSILONS)}; the best program of a cell is bold.\n"
+    said = (
+        f"Mean {title} over seeds at epsilon {', '.join(EPSILONS)}; the best of several programs in a cell is bold.\n"
+    )
     return section(title, ["program", *names], rows, name=key, said=said)
 
 

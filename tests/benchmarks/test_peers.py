@@ -166,7 +166,7 @@ def run(cell, program, seed, error, **more):
 
 
 def test_the_report_has_means_the_best_and_what_did_not_end():
-    """Means over seeds by epsilon; the best program of a cell is bold, exact answers never; reasons by cell."""
+    """Means over seeds by epsilon; the best of several programs in a cell is bold, exact answers never; reasons by cell."""
     ended = {"cell": "adult 10", "trial": 0, "method": "mbi aim", "version": "mbi 1", "limit": 300, "by": ""}
     lines = [
         run("adult 1", "dpgm auto", 0, 0.10),
@@ -176,7 +176,7 @@ def test_the_report_has_means_the_best_and_what_did_not_end():
         ended | {"ended": "no result in 300 CPU seconds"},
     ]
     text = " ".join(peers.tables(lines).split())
-    assert "| dpgm auto | - .1500 **.0800** |" in text and "| exact answers of its model | - .0750 .0400 |" in text
+    assert "| dpgm auto | - .1500 .0800 |" in text and "| exact answers of its model | - .0750 .0400 |" in text
     assert "| mbi mst | - **.1200** - |" in text
     assert "| dpgm auto | dpgm auto 1 | 3 | 2 (2-6) | 100 (100-100) | |" in text
     assert "| mbi aim | mbi 1 | 0 | - | - | adult 10: no result in 300 CPU seconds |" in text
