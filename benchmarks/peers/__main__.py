@@ -136,9 +136,7 @@ def _errors(lines: Sequence[Line], key: str, title: str) -> str:
                     ),
                 ]
             )
-    said = (
-        f"Mean {title} over seeds at epsilon {', '.join(EPSILONS)}; the best of several programs in a cell is bold.\n"
-    )
+    said = f"Mean {title} over seeds at epsilon {', '.join(EPSILONS)}; the best of several programs is bold.\n"
     return section(title, ["program", *names], rows, name=key, said=said)
 
 

@@ -166,7 +166,7 @@ def run(cell, program, seed, error, **more):
 
 
 def test_the_report_has_means_the_best_and_what_did_not_end():
-    """Means over seeds by epsilon; the best of several programs in a cell is bold, exact answers never; reasons by cell."""
+    """Means over seeds by epsilon; the best of several programs is bold, exact answers never; reasons by cell."""
     ended = {"cell": "adult 10", "trial": 0, "method": "mbi aim", "version": "mbi 1", "limit": 300, "by": ""}
     lines = [
         run("adult 1", "dpgm auto", 0, 0.10),
