@@ -17,8 +17,9 @@ from pathlib import Path
 
 from benchmarks.harness.main import RESULTS, Measurement, main
 from benchmarks.harness.runs import refuse, say
+from benchmarks.peers.environments import make_environments
 from benchmarks.speed import busy, exact, first, fits, instances, ours, page, sweeps
-from benchmarks.speed.contestants import make
+from benchmarks.speed.contestants import PEERS
 from benchmarks.speed.page import Part
 
 PARTS = {
@@ -43,7 +44,8 @@ def _part(name: str, asked: Namespace) -> None:
         if asked.install:
             if asked.peers is None:
                 refuse("--install needs --peers FOLDER, where environments are made")
-            make(asked.peers)
+            if failed := make_environments(asked.peers, PEERS):
+                refuse("; ".join(f"{name} {why}" for name, why in failed.items()))
         kept[name] = page.stamped(PARTS[name].measure(asked), asked.peers)
         store.parent.mkdir(parents=True, exist_ok=True)
         store.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")

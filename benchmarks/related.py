@@ -12,13 +12,12 @@ and C of decision 0027, roots by named cliques with .3 of the budget, and childr
 `aim` with .7, up to five rows a root; siblings are then independent given the root. `wide` is case B, five slots of
 columns by `mst`. `floor` is another draw of records. Errors are mean total variation distances between the sampled
 tables and those of the records; CPU seconds are of a fit and a sample, peak memory of the whole process. dpsynth's
-relational synthesis runs on the first seed in an environment of its own, whose interpreter DPGM_DPSYNTH_PYTHON names.
+relational synthesis runs on the first seed in an environment of its own (`peers/environments.py`).
 """
 
 from __future__ import annotations
 
 import math
-import os
 import subprocess
 import time
 from argparse import ArgumentParser, Namespace
@@ -35,6 +34,7 @@ from benchmarks.harness.main import Study, main
 from benchmarks.harness.output import grouped, having, markdown
 from benchmarks.harness.runs import Line, Task
 from benchmarks.peers import dpsynth_worker
+from benchmarks.peers.environments import python_of
 from dpgm_core import Budget, Codes, Domain, Model, SeededRandomness, Structure, Terms, Workload, fit
 from dpgm_core.domain.related import SIZE, Related
 from dpgm_core.models.completion import conditional
@@ -43,8 +43,9 @@ from dpgm_core.sources.related import RelatedSource
 
 COUNT, SMOKE_COUNT = 20_000, 1_000
 OURS, ALTERNATIVES = ("aim", "auto"), ("two models", "wide")
-#: The relational synthesis of dpsynth, by the interpreter of an environment that has it.
-PEERS, DPSYNTH = ("dpsynth mst", "dpsynth aim"), "DPGM_DPSYNTH_PYTHON"
+#: The relational synthesis of dpsynth.
+PEERS = ("dpsynth mst", "dpsynth aim")
+NO_DPSYNTH = "there is no environment with dpsynth; see benchmarks/README.md"
 METHODS = (*OURS, *ALTERNATIVES, *PEERS, "floor")
 REPORT_SEED = 1000
 EPSILON, DELTA = 3.2, 1e-6
@@ -192,7 +193,7 @@ def _dpsynth(real: Roots, seed: int, method: str, limit: float) -> dict[str, Any
         "seed": seed,
     }
     try:
-        answer = alone(dpsynth_worker.synthetic, problem, limit=limit, python=os.environ[DPSYNTH])
+        answer = alone(dpsynth_worker.synthetic, problem, limit=limit, python=str(python_of("dpsynth")))
     except subprocess.TimeoutExpired:
         return {"ended": f"no result in {limit:.0f} s on the wall"}
     except Crashed as why:
@@ -301,7 +302,7 @@ STUDY = Study(
     cells=_cells,
     methods=METHODS,
     serves=lambda cell, draw, method: method not in PEERS or draw == 0,
-    missing=lambda method: f"set {DPSYNTH}" if method in PEERS and not os.environ.get(DPSYNTH) else None,
+    missing=lambda method: NO_DPSYNTH if method in PEERS and python_of("dpsynth") is None else None,
     trial=lambda asked, cell, draw: draw + (REPORT_SEED if cell.endswith("report") else 0),
     work=work,
     text=tables,

@@ -8,9 +8,9 @@ structure check (`check`), with a plan that states the logistic regression (`pla
 rest by `auto`; `plan alone`: all of it), and on a chain that is wrong on purpose (`chain`). Beside them: the intervals
 of the same records without privacy, and of the model taken for data. Cells are "population budget": (epsilon, 1e-6), or
 pure epsilon. Seeds are 1000 and on, which no rule was chosen on. On the population `narrow` all pairs are measured,
-under replace-one, and NAPSU-MQ (twinify, in the environment whose Python DPGM_TWINIFY_PYTHON names) gets the same pairs
-and budget; its 100 data sets are combined by its authors' rule. Runs go to benchmarks/results/research.jsonl, the
-tables to research.md beside it.
+under replace-one, and NAPSU-MQ (twinify, in an environment of `peers/environments.py`) gets the same pairs and budget;
+its 100 data sets are combined by its authors' rule. Runs go to benchmarks/results/research.jsonl, the tables to
+research.md beside it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from __future__ import annotations
 import csv
 import itertools
 import math
-import os
 import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +34,7 @@ from benchmarks.harness.alone import alone
 from benchmarks.harness.main import Study, main
 from benchmarks.harness.output import grouped, having, markdown
 from benchmarks.harness.runs import Task
+from benchmarks.peers.environments import python_of
 from benchmarks.peers.napsu_worker import synthetic_counts
 from dpgm.study.store import Line
 from dpgm_core import Array, Budget, Domain, FloatArray, IntArray, Model, Structure, Workload, combine, fit
@@ -51,7 +51,8 @@ METHODS = ("auto", "plan", "plan alone", "check", "chain", "pairs", "contrasts",
 PLANS = {"plan": 0.9, "plan alone": 1.0}
 #: Populations of which all pairs are measured, and how.
 PAIRS = {"narrow": ("pairs", "napsu-mq"), "binary": ("pairs", "contrasts")}
-DATASETS, TWINIFY, LIMIT = 100, "DPGM_TWINIFY_PYTHON", 1800.0
+DATASETS, LIMIT = 100, 1800.0
+NO_TWINIFY = "there is no environment with twinify; see benchmarks/README.md"
 
 
 # --- Populations: codes of some columns, the binary outcome last --------------------------------
@@ -373,7 +374,7 @@ def _peer(table: Coded, drawn: Array, budget: str, seed: int) -> dict[str, Any]:
         "seed": seed,
         "datasets": DATASETS,
     }
-    answer = alone(synthetic_counts, problem, limit=LIMIT, python=os.environ[TWINIFY])
+    answer = alone(synthetic_counts, problem, limit=LIMIT, python=str(python_of("twinify")))
     ((functional, _),) = questions(table.domain)["logistic"]
     truth = functional.evaluate(shares_of(table.domain, table.codes, functional.attributes))[0]
     sample = shares_of(table.domain, drawn, functional.attributes)
@@ -560,7 +561,7 @@ STUDY = Study(
     trial=lambda asked, cell, draw: FIRST_SEED + draw,
     check=_check,
     serves=lambda cell, draw, method: method in PAIRS.get(cell.split()[0], METHODS[:5]),
-    missing=lambda method: f"set {TWINIFY}" if method == "napsu-mq" and not os.environ.get(TWINIFY) else None,
+    missing=lambda method: NO_TWINIFY if method == "napsu-mq" and python_of("twinify") is None else None,
     work=work,
     text=tables,
 )

@@ -2,8 +2,8 @@
 
     python -m benchmarks.sdnist [DIR] [--smoke|--full|--report] [--cells "ten 1"] [--seeds 3] [--limit 600]
 
-DIR holds `nist_acs_ma2019`. The variable DPGM_SDNIST_PYTHON names an interpreter of an environment with
-`pip install sdnist` (2.4, on Python 3.11). A cell is a set of columns and an epsilon, at delta = 1e-6 and under
+DIR holds `nist_acs_ma2019`. SDNist has an environment of its own, as `python -m benchmarks.peers --install FOLDER`
+makes it (2.4, on Python 3.11). A cell is a set of columns and an epsilon, at delta = 1e-6 and under
 add-remove neighbours; a trial is a seed. "ten" are the columns of SDNist's sample reports, "all" all 24, "more" the ten
 of 27,253 rows drawn with replacement from the excerpt, as many as national2019 has, by the trial's seed; these rows are
 then what SDNist compares with.
@@ -25,7 +25,6 @@ scores of seeds 1 and 2.
 
 from __future__ import annotations
 
-import os
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
@@ -42,10 +41,10 @@ from benchmarks.harness.main import Study, main
 from benchmarks.harness.output import having, section
 from benchmarks.harness.runs import Line, Task, say
 from benchmarks.peers import sdnist_worker
-from benchmarks.peers.whole_peer import whole_missing, whole_records
+from benchmarks.peers.environments import FOLDER, python_of
+from benchmarks.peers.whole_peer import synthesize, whole_missing
 from dpgm_core import Budget, SeededRandomness, fit
 
-SDNIST = "DPGM_SDNIST_PYTHON"
 DPGM, PUBLIC, FRESH = "dpgm", "dpgm, public bins", "fresh sample"
 PEERS = ("mbi mst", "mbi aim")
 METHODS = (DPGM, PUBLIC, *PEERS, FRESH)
@@ -60,8 +59,8 @@ DELTA, NATIONAL, SMOKE_ROWS = "1e-6", 27_253, 500
 BASE = 1000
 
 
-def synthesize(
-    table: pa.Table, method: str, epsilon: str, seed: int, folder: Path, limit: float
+def make_records(
+    table: pa.Table, method: str, epsilon: str, seed: int, folder: Path, limit: int
 ) -> tuple[pa.Table | None, dict[str, Any]]:
     """Return synthetic records as texts, with CPU seconds; or no records, and `ended`."""
     names, generator = table.column_names, np.random.default_rng(seed + 1)
@@ -71,10 +70,8 @@ def synthesize(
     domain = acs_domain(folder, names, private=method == DPGM)
     if method in PEERS:
         coded = Coded(domain=domain, codes=encode(table, domain))
-        answer = whole_records(method, coded, epsilon, DELTA, seed, limit)
-        if "ended" in answer:
-            return None, answer
-        return decode(np.array(answer["records"]), domain, generator), {"seconds": round(answer["seconds"], 1)}
+        run = synthesize(method, coded, epsilon, DELTA, seed, limit=limit)
+        return None if run.records is None else decode(run.records.codes, domain, generator), run.facts
     model = fit(
         table,
         "auto",
@@ -89,7 +86,7 @@ def synthesize(
 
 
 def measure(
-    cell: str, seed: int, method: str, folder: Path, rows: int | None = None, limit: float = 600
+    cell: str, seed: int, method: str, folder: Path, rows: int | None = None, limit: int = 600
 ) -> dict[str, Any]:
     """Return what the report says of one run, with CPU seconds; or `ended`, what happened instead. rows: drawn."""
     kind, epsilon = cell.split()
@@ -97,13 +94,13 @@ def measure(
     if kind == "more":
         whole = whole.take(np.random.default_rng(seed).integers(whole.num_rows, size=rows or NATIONAL))
         target = [whole.column_names, *rows_of(whole)]
-    made, found = synthesize(whole if kind == "all" else whole.select(TEN), method, epsilon, seed, folder, limit)
-    python = os.environ.get(SDNIST)
+    made, found = make_records(whole if kind == "all" else whole.select(TEN), method, epsilon, seed, folder, limit)
+    python = python_of("sdnist")
     if made is None or python is None:  # without SDNist only a smoke run comes here
         return found
     full = seed == BASE and method == DPGM and cell in REPORTED
     given = (str(folder), made.column_names, target, rows_of(made), full)
-    return found | alone(sdnist_worker.report, *given, python=python, limit=1200)
+    return found | alone(sdnist_worker.report, *given, python=str(python), limit=1200)
 
 
 def rows_of(table: pa.Table) -> list[list[str]]:
@@ -149,14 +146,14 @@ def missing(method: str) -> str | None:
 def check(asked: Namespace, cell: str) -> None:
     """Read the excerpt, and refuse what would not be scored."""
     acs_domain(_excerpt(asked))
-    if asked.extent != "smoke" and not os.environ.get(SDNIST):
-        raise ValueError(f"{SDNIST} names no interpreter with sdnist")
+    if asked.extent != "smoke" and python_of("sdnist") is None:
+        raise ValueError(f"{FOLDER} names no folder with sdnist; python -m benchmarks.peers --install FOLDER makes it")
 
 
 def arguments(parser: ArgumentParser) -> None:
     """How often, and for how long."""
     parser.add_argument("--seeds", type=int, default=3, help="seeds of a cell")
-    parser.add_argument("--limit", type=float, default=600, help="seconds on the wall for a run of a peer")
+    parser.add_argument("--limit", type=int, default=600, help="CPU seconds for a run of a peer")
 
 
 def tables(lines: Sequence[Line]) -> str:

@@ -8,18 +8,19 @@ names the CSV file of the EU labour-force survey's sample. What is not there is 
 noise and of generated records. Options and defaults may be chosen on development seeds only; cells that end in
 `report`, as in "adult 1 report", have others, from 1000 on.
 
-Each run is a process of its own on one thread, ended after --limit seconds on the wall. Errors are to the records and
-from the model's exact marginals: mean total variation distances of attributes and pairs, and mean |p - q|_1 of three,
-and where all are binary four, attributes (`off` in `cases/coded.py`). Seconds are of the CPU, selecting and fitting;
-peak memory is of the whole process, Python and imports included, before anything is judged. Workloads are of three
-attributes, or of two where there are too many sets; that of `auto` is the library's default, that of `auto 4` has
-four; `auto records` has the learner `eb-map` with `target = "records"`. `singles` measures attributes alone.
+Each run is a process of its own on one thread, ended after --limit seconds on the wall, of the CPU for peers. Errors
+are to the records and from the model's exact marginals: mean total variation distances of attributes and pairs, and
+mean |p - q|_1 of three, and where all are binary four, attributes (`off` in `cases/coded.py`). Seconds are of the CPU,
+selecting and fitting; peak memory is of the whole process, Python and imports included, before anything is judged.
+Workloads are of three attributes, or of two where there are too many sets; that of `auto` is the library's default,
+that of `auto 4` has four; `auto records` has the learner `eb-map` with `target = "records"`. `singles` measures
+attributes alone.
 
 "+ mirror descent" is the same selector around the fit of mbi 2.0.0, rewritten (`protocol/selecting.py`): 1,000 steps a
 fit, 10,000 in MST, as mbi's script has it. "oneshot's release": the selection is made with `eb-map`, and mirror descent
 learns from the very release. Cells `fits` hold it against mbi itself (DPGM_MBI_PYTHON), cells `noise` say how wide
 noise is for a promise. Peers' own whole mechanisms (`peers/whole_peer.py`) run at epsilon 1 on some sources, one seed.
-Limits are of time on the wall, so that a busy machine ends runs that an idle one would not.
+Limits of dpgm are of time on the wall, so that a busy machine ends runs that an idle one would not.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from benchmarks.harness.main import Study, main
 from benchmarks.harness.output import beginning, grouped, having, markdown, marked, section
 from benchmarks.harness.runs import Line, Task, say
 from benchmarks.peers.mbi_peer import mbi_missing
-from benchmarks.peers.whole_peer import WHOLE, whole, whole_missing
+from benchmarks.peers.whole_peer import add_cache, errors_of, synthesize, whole_missing
 from benchmarks.protocol.selecting import DELTA, METHODS, compared_fits, noise, selection
 
 EPSILONS = ("0.1", "1", "10")
@@ -48,6 +49,8 @@ NOISE, FITS = "noise", "mirror descent and mbi"
 OTHERS = ("aim", "oneshot", "mst", "singles")
 #: Sources that peers run on, all of columns that their memory can hold.
 PEERS = ("adult", "lbs", "health", "sparse16", "parity16", "mixed14", "small9")
+#: Those that run on them; `benchmarks.peers` has more programs.
+PROGRAMS = ("mbi aim", "mbi mst", "dpmm aim", "dpmm mst")
 #: Where the rounds of `aim` would not end: too many candidates.
 WITHOUT_AIM = ("lfs", "wide120")
 BINARY = ("sparse16", "sparse23", "parity16")
@@ -92,8 +95,11 @@ def work(task: Task, asked: Namespace) -> Any:
     if name == "fits":
         return alone(compared_fits, adult(asked.folder / "adult"), epsilon, task.trial)
     table = source_table(asked.folder, name, task.trial)
-    if task.method in WHOLE:
-        return whole(task.method, table, epsilon, DELTA, task.trial, asked.limit)
+    if task.method in PROGRAMS:
+        limit = round(asked.limit)
+        return errors_of(
+            synthesize(task.method, table, epsilon, DELTA, task.trial, limit=limit, cache=asked.cache), table
+        )
     try:
         return alone(selection, task.method, table, epsilon, task.trial, limit=asked.limit)
     except subprocess.TimeoutExpired:
@@ -120,7 +126,7 @@ def serves(cell: str, draw: int, method: str) -> bool:
     name, epsilon, *report = cell.split()
     if name in ("noise", "fits"):
         return method == {"noise": NOISE, "fits": FITS}[name]
-    if method in WHOLE:
+    if method in PROGRAMS:
         return name in PEERS and epsilon == "1" and draw == 0 and not report
     if method == "aim" and name in WITHOUT_AIM:
         return False
@@ -133,7 +139,7 @@ def serves(cell: str, draw: int, method: str) -> bool:
 
 def missing(method: str) -> str | None:
     """Why a method cannot run here."""
-    if method in WHOLE:
+    if method in PROGRAMS:
         return whole_missing(method)
     return mbi_missing() if method == FITS else None
 
@@ -247,13 +253,13 @@ def _peers(lines: Sequence[Line]) -> str:
     rows, pairs = [], dict[str, dict[str, tuple[Line, Line]]]()
     for cell in (f"{name} 1" for name in PEERS):
         runs = {line["method"]: line for line in having(lines, cell=cell, trial=0)}
-        if runs.keys() & set(WHOLE):
-            rows.append([cell, *(_run(runs.get(one)) for one in ("auto", *WHOLE))])
-        for peer in WHOLE:
+        if runs.keys() & set(PROGRAMS):
+            rows.append([cell, *(_run(runs.get(one)) for one in ("auto", *PROGRAMS))])
+        for peer in PROGRAMS:
             if "error2" in runs.get(peer, {}) and "auto" in runs:
                 pairs.setdefault(peer, {})[cell] = runs["auto"], runs[peer]
     said = "Seed 0. 2-way TV, 3-way L1; CPU seconds, peak MB. Ratios: geometric means, and where `auto` is worst.\n"
-    beside = section("Peers", ["cell", "auto", *WHOLE], rows, said=said)
+    beside = section("Peers", ["cell", "auto", *PROGRAMS], rows, said=said)
     head = ["ratio", "cells", *(f"{ERRORS[key]}{end}" for key in ("error2", "error3") for end in ("", ", worst"))]
     ratios = markdown(head, [_over_peer(peer, some) for peer, some in pairs.items()]) if pairs else ""
     return "\n".join(filter(None, (beside, ratios)))
@@ -277,7 +283,7 @@ def _run(line: Line | None) -> str:
 
 def _ended(lines: Sequence[Line]) -> str:
     """What of ours gave no result."""
-    ended = [line for line in lines if "ended" in line and line["method"] not in WHOLE]
+    ended = [line for line in lines if "ended" in line and line["method"] not in PROGRAMS]
     rows = [[who, ", ".join(line["cell"] for line in some)] for who, some in grouped(ended, "method").items()]
     return section("Without a result in time", ["method", "cells"], rows)
 
@@ -321,7 +327,10 @@ def _geometric(values: Sequence[float]) -> float:
 def arguments(parser: ArgumentParser) -> None:
     """How often, and for how long."""
     parser.add_argument("--seeds", type=int, default=SEEDS, help="draws of a cell")
-    parser.add_argument("--limit", type=float, default=600, help="seconds on the wall for a run")
+    parser.add_argument(
+        "--limit", type=float, default=600, help="seconds for a run: on the wall for dpgm, of the CPU for peers"
+    )
+    add_cache(parser)
 
 
 def check(asked: Namespace, cell: str) -> None:
@@ -343,7 +352,7 @@ STUDY = Study(
     arguments=arguments,
     check=check,
     cells=cells,
-    methods=[*METHODS, NOISE, FITS, *WHOLE],
+    methods=[*METHODS, NOISE, FITS, *PROGRAMS],
     serves=serves,
     trial=trial,
     missing=missing,

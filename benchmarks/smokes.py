@@ -2,7 +2,8 @@
 
     python -m benchmarks.smokes [NAME ...]
 
-Every module here that has a `STUDY` or a `MEASUREMENT` takes --smoke, and so does each paper ("paper bernstein").
+Every module or package here that has a `STUDY` or a `MEASUREMENT` takes --smoke, and so does each paper ("paper
+bernstein").
 `.ci/run` runs those that are not in `IN_TESTS`, each as a process of its own and without the data that is not part of
 the project. The output of one that fails is shown, and the exit code is 1.
 """
@@ -34,6 +35,7 @@ IN_TESTS = {name: f"test_{name}.py" for name in (
 def names() -> dict[str, str]:
     """Return the benchmarks that take --smoke: name -> "STUDY" or "MEASUREMENT"."""
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.py"))}
+    texts |= {path.parent.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*/__main__.py"))}
     papers = sorted((FOLDER / "papers").glob("*.py"))
     texts |= {f"paper {path.stem}": path.read_text(encoding="utf-8") for path in papers}
     found = {name: re.search(r"^(STUDY|MEASUREMENT) = ", text, re.MULTILINE) for name, text in texts.items()}

@@ -13,6 +13,7 @@ import os
 import pickle
 import resource
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -42,11 +43,22 @@ class Crashed(Exception):
     """No answer: the process ended, was too late, or answered with an error."""
 
 
-def alone(call: Callable[..., Any], *args: object, limit: float | None = None, python: str | None = None) -> Any:
+class OutOfTime(Crashed):
+    """The process had used the CPU seconds that it may use."""
+
+
+def alone(
+    call: Callable[..., Any],
+    *args: object,
+    limit: float | None = None,
+    cpu_limit: int | None = None,
+    python: str | None = None,
+) -> Any:
     """What the call returns, plain values. Raises Crashed.
 
-    limit: seconds on the wall, after which TimeoutExpired. python: of another environment, which gets no variables of
-    this one's, and in which the function's module can be imported.
+    limit: seconds on the wall, after which TimeoutExpired. cpu_limit: CPU seconds of the process, all its threads
+    together, after which OutOfTime. python: of another environment, which gets no variables of this one's, and in which
+    the function's module can be imported.
     """
     environment = dict(os.environ)
     if python is not None:
@@ -55,8 +67,9 @@ def alone(call: Callable[..., Any], *args: object, limit: float | None = None, p
         given, answered = Path(folder, "given"), Path(folder, "answered")
         module = call.__module__ if call.__module__ != "__main__" else sys.modules["__main__"].__spec__.name
         given.write_bytes(pickle.dumps((module, call.__qualname__, args)))
+        command = [python or sys.executable, "-m", "benchmarks.harness.alone", given, answered, str(cpu_limit or 0)]
         done = subprocess.run(
-            [python or sys.executable, "-m", "benchmarks.harness.alone", str(given), str(answered)],
+            command,
             cwd=ROOT,
             env=environment | ONE_THREAD,
             stdout=None if python is None else subprocess.DEVNULL,
@@ -65,8 +78,11 @@ def alone(call: Callable[..., Any], *args: object, limit: float | None = None, p
             timeout=limit,
             check=False,
         )
+        if done.returncode == -signal.SIGXCPU:
+            raise OutOfTime(f"it used its {cpu_limit} CPU seconds")
         if done.returncode or not answered.is_file():
-            said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
+            lines = [line for line in done.stderr.splitlines() if any(map(str.isalpha, line))]
+            said = (lines or ["nothing"])[-1].strip()
             raise Crashed(f"it ended with code {done.returncode} and said: {said}")
         return json.loads(answered.read_text(encoding="utf-8"))
 
@@ -137,5 +153,7 @@ def peak_megabytes(pid: int | str = "self") -> float:
 
 
 if __name__ == "__main__":
+    if int(sys.argv[3]):
+        resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[3]), resource.RLIM_INFINITY))
     home, function, arguments = pickle.loads(Path(sys.argv[1]).read_bytes())
     Path(sys.argv[2]).write_text(json.dumps(getattr(import_module(home), function)(*arguments)), encoding="utf-8")

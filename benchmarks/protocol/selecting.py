@@ -273,11 +273,11 @@ def noise(epsilon: str) -> dict[str, float]:
     ours = make("mechanism", "gaussian").noise(
         Sensitivity(l0=1, l1=1, l2_squared=1, linf=1), Budget.approx(epsilon, DELTA).zcdp_within()
     )
-    return {"ours": math.sqrt(ours.variance), "mbi": math.sqrt(1 / (2 * _rho(float(epsilon), float(DELTA))))}
+    return {"ours": math.sqrt(ours.variance), "mbi": math.sqrt(1 / (2 * zcdp_within(float(epsilon), float(DELTA))))}
 
 
-def _rho(epsilon: float, delta: float) -> float:
-    """By bisection to the last bit."""
+def zcdp_within(epsilon: float, delta: float) -> float:
+    """Return the largest rho that mbi's bound turns into (epsilon, delta), by bisection to the last bit."""
 
     def log_delta(rho: float) -> float:
         low, high = 1.01, (epsilon + 1) / (2 * rho) + 2  # of the order; mbi's own range

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Sequence
@@ -12,42 +11,28 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.harness.alone import XLA, Served
-from benchmarks.harness.runs import refuse, say
+from benchmarks.harness.runs import say
+from benchmarks.peers.environments import PACKAGES, python_of
 from benchmarks.peers.marginals import CONTESTANTS
 from dpgm_core._util.arrays import FloatArray
 
-#: Environment -> what pip installs into it.
-PEERS = {"mbi": ["mbi==2.0.0"], "pyagrum": ["pyagrum==3.3.1"], "pgmpy": ["pgmpy==1.1.2"], "pgmax": ["pgmax==0.6.1"]}
+#: The environments of contestants; see `peers/environments.py`.
+PEERS = ("mbi", "pyagrum", "pgmpy", "pgmax")
 
 
-def interpreters(folder: Path | None, wanted: Collection[str] = tuple(PEERS)) -> dict[str, Path]:
-    """Peer -> its interpreter: FOLDER/NAME/bin/python, else what DPGM_NAME_PYTHON says; those that are here."""
+def interpreters(folder: Path | None, wanted: Collection[str] = PEERS) -> dict[str, Path]:
+    """Peer -> its interpreter; those that are here."""
     found = {}
     for name in PEERS:
         if name not in wanted:
             continue
-        known = os.environ.get(f"DPGM_{name.upper()}_PYTHON")
-        path = folder / name / "bin" / "python" if folder is not None else None
-        if path is not None and path.is_file():
+        path = python_of(name, folder)
+        if path is not None:
             found[name] = path
-        elif known:
-            found[name] = Path(known)
         else:
             where = folder or "FOLDER"
-            say(f"{name} is left out; --peers FOLDER --install makes {where}/{name} with {' '.join(PEERS[name])}")
+            say(f"{name} is left out; --peers FOLDER --install makes {where}/{name} with {' '.join(PACKAGES[name])}")
     return found
-
-
-def make(folder: Path) -> None:
-    """A virtual environment for every peer that has none there."""
-    for name, wanted in PEERS.items():
-        if (folder / name / "bin" / "python").is_file():
-            continue
-        say(f"making {folder / name}")
-        subprocess.run([sys.executable, "-m", "venv", folder / name], check=True)
-        done = subprocess.run([folder / name / "bin" / "python", "-m", "pip", "install", "-q", *wanted], check=False)
-        if done.returncode:
-            refuse(f"{' '.join(wanted)} was not installed into {folder / name}; what pip said is above")
 
 
 def contestants(names: Sequence[str], folder: Path | None) -> list[Contestant]:

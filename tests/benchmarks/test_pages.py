@@ -108,6 +108,16 @@ def test_adult():
             assert agree(far, float(kept[5].split()[0])) and agree(likely, float(kept[6].split()[0])), (row, name)
 
 
+@pytest.mark.parametrize("name", ["peers", "task"])
+def test_whole_programs(name):
+    """What the comparison includes is the report of the store as it is today, which has the parts that it names."""
+    module = {"peers": "benchmarks.peers.__main__", "task": "benchmarks.task"}[name]
+    report = import_module(module).STUDY.text(read(RESULTS / f"{name}.jsonl"))
+    assert (RESULTS / f"{name}.md").read_text(encoding="utf-8") == report
+    parts = re.findall(rf'--8<-- "benchmarks/results/{name}.md:(\w+)"', text_of("docs/comparison.md"))
+    assert parts and all(f"[start:{part}]" in report for part in parts)
+
+
 def test_what_the_missing_factor_costs():
     """Two L1 errors that one record moves apart, chosen by exp(epsilon q): 3.99 times epsilon^2 / 8, never above 4."""
     page, records = text_of("docs/comparison.md"), np.array([5, 5])

@@ -3,7 +3,6 @@
 import itertools
 import json
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -16,7 +15,6 @@ from benchmarks.cases.coded import Coded, judged, of_records, off, shares, wide
 from benchmarks.harness.alone import Crashed, alone, peak_megabytes
 from benchmarks.harness.main import main
 from benchmarks.harness.runs import read
-from benchmarks.peers.whole_peer import whole
 from benchmarks.protocol.selecting import MirrorDescent, descend, noise, smoothness
 from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables, Terms, release
 from dpgm_core.inference.junction_tree.engine import JunctionTree
@@ -170,15 +168,6 @@ def test_a_run_that_takes_too_long_is_a_result(tmp_path):
     (line,) = read(store)
     assert line["ended"].startswith("no result in 0 s")
     assert rows_of((tmp_path / "selection.md").read_text(), "aim | small9 1 |")
-
-
-def test_a_peer_without_a_result_says_what_happened(monkeypatch):
-    """A library that is not there, and a limit that is too short, are results and no failed runs."""
-    monkeypatch.setenv("DPGM_DPMM_PYTHON", sys.executable)
-    assert "No module named 'dpmm'" in whole("dpmm mst", TABLE, "1", "1e-9", 0, 60)["ended"]
-    assert whole("dpmm mst", TABLE, "1", "1e-9", 0, 0.01)["ended"].startswith("no result in 0 s on the wall")
-    monkeypatch.delenv("DPGM_DPMM_PYTHON")
-    assert "set DPGM_DPMM_PYTHON" in selection.missing("dpmm mst") and selection.missing("mst") is None
 
 
 def test_the_report_holds_ratios_against_bars():

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 def test_every_smoke_run_is_made_by_ci_or_by_a_test():
     """`.ci/run` runs all that no test does; every module that speaks of --smoke is known; each test makes its run."""
     speak = {path.stem for path in (ROOT / "benchmarks").glob("*.py") if "--smoke" in path.read_text(encoding="utf-8")}
+    speak |= {path.parent.name for path in (ROOT / "benchmarks").glob("*/__main__.py")}
     assert set(smokes.names()) == speak - {"smokes", "paper"} | {f"paper {name}" for name in paper.names()}
     assert re.search(r"^step .* tool \"python -m benchmarks\.smokes\"$", (ROOT / ".ci/run").read_text(), re.MULTILINE)
     assert smokes.IN_TESTS.keys() < smokes.names().keys()
