@@ -120,7 +120,14 @@ def _sizes(runs: Mapping[str, Sequence[Line]], order: int) -> list[list[str]]:
             some = {one: _of(runs, GENERATED, k, count, one) for one in EPSILONS}
             if any(some.values()):
                 counts = sorted({str(len(one)) for one in some.values() if one}, key=int)
-                rows.append([str(k), _number(count), " to ".join(counts), *_by_epsilon(some, order)])
+                rows.append(
+                    [
+                        str(k),
+                        _number(count),
+                        " to ".join(dict.fromkeys([counts[0], counts[-1]])),
+                        *_by_epsilon(some, order),
+                    ]
+                )
     return rows
 
 
