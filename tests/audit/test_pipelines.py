@@ -1,18 +1,23 @@
 """The audit of whole pipelines in small: its ratios and bounds are right, ours stand, and planted faults do not.
 
-The table of `python -m tests.audit --pipelines` takes half an hour; here are as many runs as each claim needs. Where a
-run must be refuted, the bound of three or more of these was at least 1.2 times what the promise allows.
+The table of `python -m tests.audit --pipelines` takes half an hour and is held by its store; here are as many runs as
+leave nothing to luck. Noise comes from the operating system, which takes no seed: chances are stated where they count.
 """
 
 import sys
+from fractions import Fraction
 
+import dpgm_gaussian.mechanism as gaussian
 import numpy as np
 import pytest
 from scipy.stats import norm
 
 pytest.importorskip("joblib")
 
+from benchmarks.harness.output import grouped
+from benchmarks.harness.runs import read
 from dpgm_core import Budget
+from dpgm_core.curator import session
 from dpgm_core.privacy.gdp import gdp_delta
 from tests.audit import pipelines as audit
 from tests.audit.__main__ import main as command
@@ -21,8 +26,6 @@ from tests.audit.whole import Watch, draws_of, pipelines
 
 CASES = {str(one): one for one in pipelines()}
 GAUSSIAN = [(float(epsilon), gdp_delta(Budget.gdp(2).mu_squared, epsilon)) for epsilon in audit._EPSILONS]
-#: Chance that a test that needs luck fails, by fixed seeds or by Clopper and Pearson's bounds at this level.
-ALARM = 1e-6
 
 
 def sums_of(hits, runs):
@@ -106,7 +109,8 @@ def test_a_canary_moves_each_table_by_its_rows(monkeypatch):
 
 @pytest.mark.parametrize("cell", ["mrf-select, 1 row", "oneshot, 4 rows", "bayes-net-two-stage, 1 row"])
 def test_ours_stand(cell):
-    """The bound of 240 canaries is not beyond what the promise allows by 4.75 standard errors."""
+    """The bound of 240 canaries is at most 1.3 times what the promise allows: false alarm 1e-5, as mu would have to be
+    seen 4.3 of its standard errors above the truth."""
     promise, bound = measured(cell, HONEST, 10)
     assert bound <= promise * 1.3
 
@@ -116,14 +120,37 @@ def test_ours_stand(cell):
     [
         ("mrf-select, 4 rows", "rows per person ignored", 10),
         ("mrf-select, 1 row", "N without noise", 10),
-        pytest.param("mst, 1 row", "choices without the 1/2", 1000, marks=pytest.mark.landing),
-        pytest.param("oneshot, 1 row", "noise 10 % narrower", 320, marks=pytest.mark.landing),
     ],
 )
 def test_planted_faults_are_refuted(cell, fault, runs):
-    """The bound is beyond what the promise allows; each fault shows in the pipeline that it breaks."""
+    """The bound is beyond what the promise allows: hardly a canary is missed, by ten standard errors of mu and more."""
     promise, bound = measured(cell, fault, runs)
     assert bound > promise
+
+
+def test_smaller_faults_draw_what_their_names_say(monkeypatch):
+    """It takes thousands of runs to refute them, which the store has; here what is drawn: .81 of the variance, 2 h."""
+    seen = []
+    monkeypatch.setattr(gaussian, "discrete_gaussian", lambda variance, *more: seen.append(variance))
+    monkeypatch.setattr(session, "draw_candidates", lambda scores, h, *more: seen.append(h))
+    with planted("noise 10 % narrower"):
+        gaussian.discrete_gaussian(Fraction(400), 1, None)
+    with planted("choices without the 1/2"):
+        session.draw_candidates(np.zeros(2, int), Fraction(1, 8), 1, None)
+    assert seen == [324, Fraction(1, 4)]
+
+
+def test_the_store_refutes_every_planted_fault_and_no_pipeline():
+    """Of the committed runs: each fault in each cell where it is planted, and the page shows what they give."""
+    lines = read(audit.STUDY.committed)
+    planted_ones = set()
+    for (cell, method), some in grouped(lines, "cell", "method").items():
+        promise, _, bound = audit.result(cell, some)
+        assert (bound > promise) == (method != HONEST), (cell, method)
+        planted_ones.add((cell, method))
+    assert planted_ones >= {(cell, HONEST) for cell in CASES}
+    assert planted_ones >= {(cell, fault) for cell in CASES for fault in audit.FAULTS if audit.serves(cell, 0, fault)}
+    assert audit.STUDY.committed.with_suffix(".md").read_text(encoding="utf-8") == audit.text(lines)
 
 
 def test_every_pipeline_can_be_run_with_every_fault_that_it_is_served():
