@@ -16,13 +16,14 @@ from attrs import field, frozen
 from dpgm_core._util.arrays import FloatArray, IntArray
 from dpgm_core.errors import DataError, OptionError
 
-__all__ = ["LEARNERS", "TaskScore", "Trained", "measure_task", "train_learner"]
+__all__ = ["LEARNERS", "TaskScore", "Trained", "check_seed", "measure_task", "train_learner"]
 
 #: Columns of codes by attribute, all of one length.
 Columns: TypeAlias = Mapping[str, Any]
 
 # Histograms of scikit-learn's gradient boosting have room for so many codes of an attribute.
 _MAX_CODES = 254
+_MAX_SEED = 2**32 - 1
 
 
 @frozen(kw_only=True)
@@ -91,9 +92,9 @@ def measure_task(
     Raises
     ------
     DataError
-        A table has no rows, columns of different lengths, or lacks an attribute.
+        A table has no rows, columns of different lengths or of other than whole numbers, or lacks an attribute.
     OptionError
-        scikit-learn is not installed.
+        The seed is no whole number that scikit-learn takes, or scikit-learn is not installed.
 
     Examples
     --------
@@ -102,10 +103,17 @@ def measure_task(
     >>> [(one.learner, one.accuracy, one.auc) for one in measure_task(table, table, "b", seed=1)]
     [('gradient boosting', 1.0, 1.0), ('logistic regression', 1.0, 1.0)]
     """
-    _check_columns("training", train, [target])
+    check_seed(seed)
+    _check_columns("training", train, [target, *train])
     _check_columns("test", test, train)
     truth = np.asarray(test[target])
     return tuple(_score(name, train_learner(name, train, target, seed, ordered), test, truth) for name in LEARNERS)
+
+
+def check_seed(seed: object) -> None:
+    """Refuse, with OptionError, a seed that scikit-learn would refuse, or its successor."""
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < _MAX_SEED:
+        raise OptionError(f"the seed of a task must be a whole number from 0 to {_MAX_SEED - 1:,}, got {seed!r}")
 
 
 def _check_columns(what: str, columns: Columns, needed: Collection[str]) -> None:
@@ -116,6 +124,8 @@ def _check_columns(what: str, columns: Columns, needed: Collection[str]) -> None
         raise DataError(f"the columns of the {what} rows differ in length")
     if not len(columns[next(iter(needed))]):
         raise DataError(f"there are no {what} rows; a classifier needs some")
+    if any(np.asarray(columns[name]).dtype.kind not in "iu" for name in needed):
+        raise DataError(f"the columns of the {what} rows must be arrays of codes, which are whole numbers")
 
 
 # --- Classifiers ---

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import asdict, frozen
 
-from dpgm.comparison.task import TaskScore, measure_task
+from dpgm.comparison.task import TaskScore, check_seed, measure_task
 from dpgm.formulas import present_codes
 from dpgm.related import refuse_related
 from dpgm_core._util.arrays import Array
@@ -203,6 +203,7 @@ def compare_task(
         A model does not know the target, models have different labels of it, or rows cannot be read.
     """
     require_non_private("a classifier's score on records", allow_non_private)
+    check_seed(seed)
     domains = {name: task_domain(model, target) for name, model in models.items()}
     first = next(iter(domains.values()))
     for name, domain in domains.items():

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from attrs import asdict, field, frozen
 
-from dpgm.comparison.task import Trained, train_learner
+from dpgm.comparison.task import Trained, check_seed, train_learner
 from dpgm.comparison.task_comparison import check_rows, draw_rows, ordered_names, task_domain
 from dpgm.formulas import present_codes
 from dpgm_core._util.arrays import Array, Codes, FloatArray, IntArray
@@ -201,6 +201,7 @@ def plan_task(model: Model, records: object, target: str, terms: Terms, seed: in
         The model does not know the target or draws one label of it only; the records lack a column, or are summed
         where they are.
     """
+    check_seed(seed)
     domain = task_domain(model, target)
     source = check_rows(as_source(records))
     by_person(source, terms.person, terms.rows_per_person)  # refuses one that cannot read the key

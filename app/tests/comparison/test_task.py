@@ -121,6 +121,24 @@ def test_tables_that_do_not_go_together_are_refused(train, test, says):
         measure_task(train, test, "target", seed=1)
 
 
+@pytest.mark.parametrize("seed", [-1, True, 1.0, float("nan"), 2**32 - 1, None])
+def test_what_is_no_seed_is_refused(seed):
+    """In one line, and not by scikit-learn after it was trained."""
+    table = table_of(1, rows=20)
+    with pytest.raises(OptionError, match="seed of a task must be a whole number from 0 to"):
+        measure_task(table, table, "target", seed)
+
+
+@pytest.mark.parametrize("bad", [np.full(20, np.nan), np.full(20, 0.5), np.full(20, True), np.full(20, "a")])
+@pytest.mark.parametrize("side", [0, 1])
+def test_what_are_no_codes_are_refused(bad, side):
+    """Of either table, by which one it is."""
+    tables = [table_of(1, rows=20), table_of(2, rows=20)]
+    tables[side] = tables[side] | {"noise": bad}
+    with pytest.raises(DataError, match=f"the {('training', 'test')[side]} rows must be arrays of codes"):
+        measure_task(*tables, "target", 1)
+
+
 def test_scikit_learn_is_named_where_it_is_not_installed(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sklearn.ensemble", None)
     with pytest.raises(OptionError, match=r'pip install "dpgm\[task\]"'):
