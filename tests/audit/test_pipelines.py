@@ -82,9 +82,9 @@ def test_ratios_of_tables_are_those_of_the_released_ones():
     pipeline = CASES["mrf-select, 1 row"]
     original = Watch._add
 
-    def add(watch, noise, noisy, true, rows=None):
+    def add(watch, noise, noisy, true):
         shown.append((np.asarray(noisy - true, float), noise.variance, watch.present.copy()))
-        original(watch, noise, noisy, true, rows)
+        original(watch, noise, noisy, true)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Watch, "_add", add)
@@ -97,7 +97,7 @@ def test_ratios_of_tables_are_those_of_the_released_ones():
 def test_a_canary_moves_each_table_by_its_rows(monkeypatch):
     """With four rows, and no noise, what is counted is four more with the canary: no other cell of the tables moves."""
     seen = []
-    monkeypatch.setattr(Watch, "_add", lambda watch, noise, noisy, true, rows=None: seen.append(true.copy()))
+    monkeypatch.setattr(Watch, "_add", lambda watch, noise, noisy, true: seen.append(true.copy()))
     pipeline = CASES["mrf-select, 4 rows"]
     there = np.arange(pipeline.canaries) % 2 == 0
     pipeline.run(there)

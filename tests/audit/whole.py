@@ -98,10 +98,9 @@ class Watch:
             np.ravel_multi_index(codes, structure.domain.shape(clique)) if clique else np.zeros(len(self.losses), int)
         )
 
-    def _add(self, noise: Noise, shown: Array, true: Array, rows: int | None = None) -> None:
-        rows = self.rows if rows is None else rows
-        without = true - rows * self.present
-        self.losses += noise.logpdf(np.asarray(shown - without - rows)) - noise.logpdf(np.asarray(shown - without))
+    def _add(self, noise: Noise, shown: Array, true: Array) -> None:
+        left = np.asarray(shown - (true - self.rows * self.present))  # without the canary
+        self.losses += noise.logpdf(left - self.rows) - noise.logpdf(left)
 
     def _distances(self, honest: Callable[..., object]) -> Callable[..., object]:
         def remembered(tables, scores):
