@@ -367,8 +367,10 @@ def test_the_lines_that_matter_are_those_of_the_scaffold():
 
 def test_generated_pages_are_up_to_date():
     """cli.md says what --help says, components.md every option, conformance.md every check: docs/hooks/pages.py."""
-    pages = module_at(DOCS / "hooks/pages.py").pages()
-    assert not [page.name for page, text in pages if page.read_text(encoding="utf-8") != text]
+    module = module_at(DOCS / "hooks/pages.py")
+    assert not [page.name for page, text in module.pages() if page.read_text(encoding="utf-8") != text]
+    names = {tuple(context.help_option_names) for _, context in module.commands(module.cli, "dpgm")}
+    assert names == {("-h", "--help")}  # click keeps the help option of the first context that asks a command for it
 
 
 def test_the_attribute_tables_of_the_command_line_page_are_read():

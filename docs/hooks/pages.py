@@ -88,7 +88,7 @@ def commands(
     command: click.Command, name: str, parent: click.Context | None = None
 ) -> Iterator[tuple[str, click.Context]]:
     """A command and all below it, in the order of `--help`."""
-    context = click.Context(command, info_name=name, parent=parent)
+    context = click.Context(command, info_name=name, parent=parent, **command.context_settings)
     yield context.command_path, context
     if isinstance(command, click.Group):
         for below in command.list_commands(context):
