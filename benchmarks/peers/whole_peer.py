@@ -43,9 +43,8 @@ _COUNTED = {
 }
 #: Tables and programs that ended at their limit at epsilon 1, or before they had a result; other budgets are not tried.
 OVER_LIMIT: frozenset[tuple[str, str]] = frozenset({("parity10", "dpsynth swift")})
-#: Seeds of a program's runs: dpgm's, those of most peers, and of programs that take minutes.
-_DRAWS, _PEER_DRAWS, _SLOW_DRAWS = 3, 2, 1
-_SLOW = (*(program for program in WHOLE if program.endswith("aim")), "dpmm mst", "dpmm privbayes", "twinify napsu-mq")
+#: Seeds of a program's runs: dpgm's and those of peers.
+_DRAWS, _PEER_DRAWS = 3, 2
 
 
 @frozen(kw_only=True)
@@ -77,9 +76,7 @@ def whole_missing(program: str) -> str | None:
 
 def draws_of(program: str) -> int:
     """Return how many seeds a program has."""
-    if program == OURS:
-        return _DRAWS
-    return _SLOW_DRAWS if program in _SLOW else _PEER_DRAWS
+    return _DRAWS if program == OURS else _PEER_DRAWS
 
 
 def synthesize(
