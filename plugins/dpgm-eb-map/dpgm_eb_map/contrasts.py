@@ -102,10 +102,11 @@ class Effect:
 
 @frozen(kw_only=True)
 class _Level:
-    """One axis of every table. order: place of each entry before, the axis last. parts: (entries, labels of the axis);
-    entries of tables without that axis come first and have one."""
+    """One axis of every table. order: place of each entry before, the axis last; back: its inverse. parts: (entries,
+    labels of the axis); entries of tables without that axis come first and have one."""
 
     order: IntArray
+    back: IntArray
     parts: tuple[tuple[slice, int], ...]
 
 
@@ -128,9 +129,7 @@ class _Products:
     def transposed(self, coefficients: FloatArray) -> FloatArray:
         """Return the tables (m, cells) that are sums of these multiples of products of contrasts."""
         for level in reversed(self._levels):
-            labels = _along(coefficients, level.parts, _as_labels)
-            coefficients = np.empty_like(labels)
-            coefficients[:, level.order] = labels
+            coefficients = np.take(_along(coefficients, level.parts, _as_labels), level.back, axis=1)
         return coefficients
 
     def places(self, number: int, order: tuple[int, ...]) -> IntArray:
@@ -153,9 +152,9 @@ class _Products:
                 parts.append((slice(low, low + len(order[-1])), size))
                 low += len(order[-1])
             cells_of = np.concatenate(order)
-            levels.append(_Level(order=place_of[cells_of], parts=tuple(parts)))
-            place_of = np.empty_like(cells_of)
-            place_of[cells_of] = np.arange(len(cells_of))
+            order_of = place_of[cells_of]
+            levels.append(_Level(order=order_of, back=np.argsort(order_of), parts=tuple(parts)))
+            place_of = np.argsort(cells_of)
         return tuple(levels)
 
     @cached_property
@@ -163,9 +162,7 @@ class _Products:
         """Of each coefficient in the order of cells, in that of the last level."""
         places = np.arange(self.structure.cells)
         for level in self._levels:
-            inverse = np.empty_like(places)
-            inverse[level.order] = np.arange(len(places))
-            places = inverse[places]
+            places = level.back[places]
         return places
 
 
@@ -189,10 +186,11 @@ class Basis:
     def potentials(self, phi: FloatArray) -> FloatArray:
         """B phi: (p,) or (p, m) to (cells,) or (cells, m), each column in one piece."""
         rows = phi.reshape(self.size, math.prod(phi.shape[1:])).T
-        theta = np.empty((len(rows), self.structure.cells))
-        for low in range(0, len(rows), _AT_ONCE):
-            spread = self._shares[1] @ np.ascontiguousarray(rows[low : low + _AT_ONCE].T)
-            theta[low : low + _AT_ONCE] = self._products.transposed(spread.T)
+        theta = np.zeros((len(rows), self.structure.cells))
+        for low in range(0, len(rows) if self.size else 0, _AT_ONCE):
+            spread = np.take(rows[low : low + _AT_ONCE], self._roles[0], axis=1)
+            spread *= self._roles[1]
+            theta[low : low + _AT_ONCE] = self._products.transposed(spread)
         return theta.T.reshape(self.structure.cells, *phi.shape[1:])
 
     def matrix(self) -> FloatArray:
@@ -205,7 +203,7 @@ class Basis:
         reduced = np.empty((len(rows), self.size))
         for low in range(0, len(rows), _AT_ONCE):
             coefficients = self._products.of(rows[low : low + _AT_ONCE])
-            reduced[low : low + _AT_ONCE] = (self._shares[0] @ np.ascontiguousarray(coefficients.T)).T
+            reduced[low : low + _AT_ONCE] = (self._means @ np.ascontiguousarray(coefficients.T)).T
         return reduced.T.reshape(self.size, *tables.shape[1:])
 
     def parameters(self, potentials: Tables) -> FloatArray:
@@ -244,17 +242,22 @@ class Basis:
         return _Products(self.structure)
 
     @cached_property
-    def _shares(self) -> tuple[csr_array, csr_array]:
-        """What turns coefficients into parameters (p, cells), and its transpose."""
-        rows, columns, shares = [np.empty(0, np.intp)], [np.empty(0, np.intp)], [np.empty(0)]
+    def _roles(self) -> tuple[IntArray, FloatArray]:
+        """For each coefficient the parameter it tells about and its share; 0 where it tells about none: (cells,)."""
+        parameter, share = np.zeros(self.structure.cells, np.intp), np.zeros(self.structure.cells)
         for effect in self.effects:
             for holder in effect.holders:
-                columns.append(self._products.places(holder.group, holder.order))
-                rows.append(np.arange(effect.part.start, effect.part.stop))
-                shares.append(np.full(len(rows[-1]), holder.share))
-        places = (np.concatenate(rows), np.concatenate(columns))
-        matrix = csr_array((np.concatenate(shares), places), shape=(self.size, self.structure.cells))
-        return matrix, csr_array(matrix.T)
+                places = self._products.places(holder.group, holder.order)
+                parameter[places] = np.arange(effect.part.start, effect.part.stop)
+                share[places] = holder.share
+        return parameter, share
+
+    @cached_property
+    def _means(self) -> csr_array:
+        """What turns coefficients into parameters, (p, cells)."""
+        [places] = np.nonzero(self._roles[1])
+        entries = self._roles[1][places], (self._roles[0][places], places)
+        return csr_array(entries, shape=(self.size, self.structure.cells))
 
 
 def basis_of(release: NoisyTables) -> Basis:

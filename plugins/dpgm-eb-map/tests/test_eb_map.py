@@ -110,6 +110,14 @@ def test_the_basis_is_of_products_of_contrasts(name):
         np.testing.assert_allclose(rows, expected[structure.slices[number]][:, columns], atol=1e-14)
 
 
+def test_a_basis_without_parameters_gives_no_potentials():
+    """As of attributes with one label: potentials are 0, statistics are none."""
+    structure = Structure(Domain.from_sizes({"a": 1, "b": 1}), [("a", "b"), ("b",)])
+    basis = basis_of(any_release(structure))
+    assert basis.potentials(np.zeros(0)).tolist() == [0.0, 0.0]
+    assert basis.statistics(np.ones((2, 3))).shape == (0, 3)
+
+
 @pytest.mark.parametrize("name", ["pairs", "orders 1 to 3, nested", "tied"])
 def test_the_basis_spans_the_model(name):
     """Any potentials have the same marginals as those rebuilt from their parameters: nothing is lost but constants."""
