@@ -47,7 +47,11 @@ def _part(name: str, asked: Namespace) -> None:
                 refuse("--install needs --peers FOLDER, where environments are made")
             if failed := make_environments(asked.peers, PEERS):
                 refuse("; ".join(f"{name} {why}" for name, why in failed.items()))
+        earlier = kept.get(name, {})
         kept[name] = page.stamped(PARTS[name].measure(asked), asked.peers)
+        commits = [one.get("revision", "").removesuffix("-dirty") for one in (earlier, kept[name])]  # the store is dirt
+        if name == "paths" and asked.models != "*" and commits[0] == commits[1]:  # what it measured of others stays
+            kept[name]["figures"] = earlier["figures"] | kept[name]["figures"]
         store.parent.mkdir(parents=True, exist_ok=True)
         store.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     if name not in kept:

@@ -19,6 +19,7 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -48,15 +49,19 @@ _INTERVAL = 0.005  # seconds between samples
 
 
 def measure(asked: Namespace) -> dict[str, Any]:
-    """Path -> CPU seconds now, and before if asked; megabytes at most; shares of the time, largest first."""
+    """Path -> CPU seconds now, and before if asked; megabytes at most; shares of the time, largest first. Those that
+    --models names, without their commas."""
     figures: dict[str, Any] = {}
-    for group in TOGETHER:
+    patterns = asked.models.split(",")
+    for group, names in TOGETHER.items():
+        if not any(fnmatch(name.replace(",", ""), pattern) for name in names for pattern in patterns):
+            continue
         checkouts = [ROOT] if asked.before is None else [ROOT, asked.before.resolve()]
         with ThreadPoolExecutor(len(checkouts)) as pool:
             now, *before = pool.map(partial(_alone, group, smoke=asked.smoke), checkouts)
         for name, found in now.items():
             figures[name] = {**found, "before": before[0][name]} if before else found
-    return {name: figures[name] for name in PATHS}
+    return figures
 
 
 def _alone(group: str, checkout: Path, *, smoke: bool) -> dict[str, Any]:
@@ -151,7 +156,7 @@ def table(figures: dict[str, Any]) -> str:
     from benchmarks.harness.output import markdown
 
     rows = []
-    for name, found in figures.items():
+    for name, found in ((name, figures[name]) for name in PATHS if name in figures):
         before = f"{found['before']['seconds']:.1f}" if "before" in found else "-"
         shares = ", ".join(f"{module} {100 * share:.0f} %" for module, share in found["shares"])
         rows.append([name, before, f"{found['seconds']:.1f}", f"{found['peak']:.0f}", shares])
