@@ -232,13 +232,31 @@ def _apart(places: Iterable[float], low: float, high: float) -> list[float]:
 
 
 def _rounded(edges: list[float], parts: int, *, whole: bool) -> list[float]:
-    rounded = list(edges)
-    for at, (before, edge, after) in enumerate(zip(edges, edges[1:], edges[2:], strict=False), start=1):
-        width = min(edge - before, after - edge) / parts
-        digits = -math.floor(math.log10(width)) if 0 < width < math.inf else 400
-        if digits < 300:
-            rounded[at] = float(round(edge, max(digits, 0) if whole else digits))
-    return rounded
+    """Round inner edges to a part of the width of the narrower bin next to them, as Python's `round` does."""
+    places = np.asarray(edges, np.float64)
+    rounded = places.copy()
+    if len(places) < 3:
+        return list(edges)
+    with np.errstate(all="ignore"):  # all that is not finite, or may be rounded otherwise, is left to Python
+        inner = places[1:-1]
+        widths = np.minimum(inner - places[:-2], places[2:] - inner) / parts
+        logs = np.log10(widths)
+        digits = -np.floor(logs)
+        if whole:
+            digits = np.maximum(digits, 0)
+        powers = 10.0 ** np.clip(digits, 0, 22)  # exact, as whole numbers below 2^53 are
+        scaled = inner * powers
+        nearest = np.rint(scaled)
+        sure = (np.abs(logs - np.rint(logs)) > 1e-9) & (digits >= 0) & (digits <= 22) & (np.abs(scaled) < 2.0**40)
+        sure &= (np.abs(np.abs(scaled - nearest) - 0.5) > 0.01) & (nearest != 0)
+        rounded[1:-1] = np.where(sure, nearest / powers, inner)
+    results: list[float] = rounded.tolist()
+    for at in (np.flatnonzero(~sure) + 1).tolist():
+        width = min(edges[at] - edges[at - 1], edges[at + 1] - edges[at]) / parts
+        places_after = -math.floor(math.log10(width)) if 0 < width < math.inf else 400
+        if places_after < 300:
+            results[at] = float(round(edges[at], max(places_after, 0) if whole else places_after))
+    return results
 
 
 def _place(moment: datetime, per_day: int) -> float:

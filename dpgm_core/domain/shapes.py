@@ -19,7 +19,7 @@ from dpgm_core.domain.values import EXACT_WHOLE
 __all__ = ["EDGE", "SHAPES", "SURE", "has_labels", "shape_of", "table_of"]
 
 #: Standard deviations of noise: above these a shape certainly occurs, or does if a neighbour certainly does.
-SURE, EDGE = 5.0, 3.0
+SURE, EDGE = 5.0, 1.5
 
 _INTEGER = re.compile(rb"[+-]?(?:0|[1-9][0-9]{0,14})")
 _NUMBER = re.compile(rb"([+-]?(?:0|[1-9][0-9]{0,14})?)([.,])([0-9]{1,40})(?:[eE]([+-]?[0-9]{1,3}))?")
@@ -44,6 +44,14 @@ _SMALL = 7
 _NEARLY_ALL = 0.95
 #: So many texts, at most, mark what is missing among values of another type, which at least this share has.
 _MARKS, _MOST_OF_IT = 3, 0.5
+#: So many times as common as the values of its power of two, a value has a bin of its own.
+_SPIKE = 4
+#: A place needs `EDGE` standard deviations of persons to widen a range by itself, this much of it more for each other
+#: place between, up to so many times, and that many where it has the other sign. Places of numbers this many powers of
+#: two below the largest, which have few values, do not count as between.
+_EACH_AWAY, _FAR, _NEGATIVE, _NEAR_ZERO = 0.4, 2.7, 2.0, 4
+#: Where labels cover the values, a range is widened by `EDGE` so many times.
+_COVERED = 2.0
 #: A number of bins that any table has, if it may; more only as far as each has a standard deviation of persons.
 _FEW_BINS = 16
 
@@ -177,11 +185,12 @@ def table_of(shapes: Mapping[str, int], labels: Mapping[str, int], keep: int, si
         starts = ("integer ", f"number{sign}")
         if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
             numbers = _starting(counts, starts), _starting(shapes, starts)
-            return _of_numbers(*numbers, commonest, covered, bins, sign) | missing
+            values = {label: labels[label] for label in commonest if label not in missing.get("null_values", ())}
+            return _of_numbers(*numbers, values, covered, keep, bins, sign, sigma) | missing
     for kind in ("date", "datetime"):
         starts = ("date ", f"{kind} ")
         if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
-            table = _of_days(kind, _starting(counts, starts), _starting(shapes, starts), bins)
+            table = _of_days(kind, _starting(counts, starts), _starting(shapes, starts), bins, sigma)
             if table is not None:
                 return table | missing
     if is_most(lambda shape: shape == "time"):
@@ -192,7 +201,7 @@ def table_of(shapes: Mapping[str, int], labels: Mapping[str, int], keep: int, si
 def has_labels(shapes: Mapping[str, int], sigma: float) -> bool:
     """Return whether the labels of a column are of use: it has texts, or whole numbers of small size.
 
-    >>> has_labels({"text": 300}, 5.0), has_labels({"integer 2^0": 300}, 5.0), has_labels({"number.2 2^9": 300}, 5.0)
+    >>> has_labels({"text": 300}, 5.0), has_labels({"integer 2^0": 300}, 5.0), has_labels({"integer 2^9": 300}, 5.0)
     (True, True, False)
     """
     sure = {shape: count for shape, count in shapes.items() if count >= SURE * sigma}
@@ -206,49 +215,123 @@ def _starting(counts: Mapping[str, int], starts: tuple[str, ...]) -> dict[str, i
     return {shape: count for shape, count in counts.items() if shape.startswith(starts)}
 
 
-def _around(sure: Mapping[str, int], edge: Mapping[str, int], axis: Sequence[str]) -> dict[str, int]:
+def _around(sure: Mapping[str, int], edge: Mapping[str, int], axis: Sequence[str], least: float) -> dict[str, int]:
     """Return the places of an axis from the first to the last that occur, with their counts, 0 where none was found.
 
-    sure: what certainly occurs, one at least. edge: what does if a neighbour does.
+    sure: what certainly occurs, one at least. edge: what does if something near does. least: persons that the next
+    place needs.
     """
+    kinds = {shape.rsplit(" ", 1)[0] for shape in sure}
     counts = Counter[str]()
     for shape, count in edge.items():
-        counts[shape.rsplit(" ", 1)[1]] += count
+        kind, place = shape.rsplit(" ", 1)
+        if kind in kinds:
+            counts[place] += count
     certain = [axis.index(shape.rsplit(" ", 1)[1]) for shape in sure]
     first, last = min(certain), max(certain)
-    while first and counts[axis[first - 1]]:
-        first -= 1
-    while last + 1 < len(axis) and counts[axis[last + 1]]:
-        last += 1
-    return {place: counts[place] for place in axis[first : last + 1]}
+    powers = [int(place.rpartition("^")[2]) if "^" in place else _LEAST for place in (axis[first], axis[last])]
+    near = {
+        place
+        for place in axis
+        if place == "zero" or ("^" in place and int(place.rpartition("^")[2]) < max(powers) - _NEAR_ZERO)
+    }
+
+    def reach(end: int, step: int) -> int:
+        """The last place of a side that occurs; what is further away needs a larger count."""
+        at, needed = end, 1.0
+        while 0 <= at + step < len(axis):
+            at += step
+            if axis[at].startswith("-") is not axis[end].startswith("-"):
+                needed = max(needed, _NEGATIVE)
+            if counts[axis[at]] >= needed * least:
+                end, needed = at, 1.0
+            elif axis[at] not in near:
+                needed = min(_FAR, needed + _EACH_AWAY)
+        return end
+
+    return {place: counts[place] for place in axis[reach(first, -1) : reach(last, 1) + 1]}
 
 
 def _of_numbers(
-    sure: Mapping[str, int], edge: Mapping[str, int], commonest: Sequence[str], covered: bool, keep: int, sign: str
+    sure: Mapping[str, int],
+    edge: Mapping[str, int],
+    labels: Mapping[str, int],
+    covered: bool,
+    keep: int,
+    bins: int,
+    sign: str,
+    sigma: float,
 ) -> dict[str, Any]:
+    """Return the table of a column of numbers. labels: the commonest, with noisy counts."""
     whole = not any(shape.startswith("number") for shape in sure)
-    if whole and covered and all(_INTEGER.fullmatch(label.encode("utf-8", "surrogatepass")) for label in commonest):
-        codes = sorted(set(map(int, commonest)))
+    decimals = max(int(shape[7]) if shape.startswith("number") else 0 for shape in sure)
+    values = {value: count for label, count in labels.items() if (value := _number(label, sign, whole)) is not None}
+    if whole and covered and len(values) == len(labels):
+        codes = sorted(map(int, values))
         if codes[-1] - codes[0] >= 2 * len(codes):  # far apart, as in 1, 2, 99
             return {"labels": [str(code) for code in codes], "numbers": True}
     axis = _axis(0 if whole else _LEAST)
+    if not whole and decimals < _DECIMALS:  # values of fewer decimals have no smaller size
+        least = math.frexp(10.0**-decimals)[1] - 1
+        axis = [place for place in axis if place == "zero" or int(place.rpartition("^")[2]) >= least]
     edge = {shape: count for shape, count in edge.items() if shape.rsplit(" ", 1)[1] in axis}
+    sure = {shape: count for shape, count in sure.items() if shape.rsplit(" ", 1)[1] in axis} or {"integer zero": 0}
     table: dict[str, Any] = {"type": "integer" if whole else "number"}
-    places = _around(sure, edge, axis)
-    edges = _edges(places, keep, whole)
+    places = _around(sure, edge, axis, EDGE * sigma * (_COVERED if covered else 1))
+    step = 1.0 if whole else 10.0**-decimals
+    spikes = _spikes(values, places, keep // 3, whole, step, sigma)
+    edges = _edges(places, values, spikes, min(keep, bins + 2 * len(spikes)), whole, step)
     table |= {"bins": edges, "cap": True}
     if "zero" in places and len(places) > 1 and not (whole and places.get("2^0")):
         table["shape"] = "uniform"  # many zeros, which are all alike, do not say that other numbers are near zero
-    decimals = max(int(shape[7]) if shape.startswith("number") else 0 for shape in sure)
     if not whole and decimals < _DECIMALS and max(map(abs, edges)) * 10**decimals < EXACT_WHOLE:
         table["decimals"] = decimals
     return table | ({"decimal": ","} if sign == "," and not whole else {})
 
 
-def _edges(counts: Mapping[str, int], keep: int, whole: bool) -> list[float]:
-    """Return the edges of bins: of the places of an axis, each cut in halves as long as it has most in each bin."""
+def _number(label: str, sign: str, whole: bool) -> float | None:
+    """Return the number that a label is; None for another text, or a number that is not whole where all are."""
+    raw = label.encode("utf-8", "surrogatepass")
+    if _INTEGER.fullmatch(raw):
+        return float(label)
+    match = None if whole else _NUMBER.fullmatch(raw)
+    return float(label.replace(",", ".")) if match and match[2].decode() == sign and not match[4] else None
+
+
+def _spikes(
+    values: Mapping[float, int], places: Mapping[str, int], most: int, whole: bool, step: float, sigma: float
+) -> dict[float, int]:
+    """Return the values that are much commoner than others of their place, and than whole numbers next to them.
+
+    Those next to a value that certainly occurs would have been found, were they as common.
+    """
+    found = {}
+    for value, count in values.items():
+        place = _place(value, 0 if whole else _LEAST)
+        low, high = _interval(place, whole)
+        near = max(values.get(value - 1, 0), values.get(value + 1, 0)) if whole else 0
+        common = max(_SPIKE * places.get(place, 0) * step / (high - low), _SPIKE / 2 * near, SURE * sigma)
+        if place != "zero" and places.get(place) and count > common:
+            found[value] = count
+    return dict(sorted(found.items(), key=lambda one: (-one[1], one[0]))[:most])
+
+
+def _edges(
+    counts: Mapping[str, int],
+    values: Mapping[float, int],
+    spikes: Mapping[float, int],
+    keep: int,
+    whole: bool,
+    step: float,
+) -> list[float]:
+    """Return the edges of bins: places of an axis, of which the one with most persons is cut in halves again and again.
+
+    values: found in the column, with noisy counts. spikes: those that have a bin of their own, of width step.
+    """
+    others = sorted((value, count) for value, count in values.items() if value not in spikes)
     masses: dict[tuple[float, float], float] = {}
     places, gap = list(counts), None
+    keep -= 2 * len(spikes)
     for place, count in counts.items():
         low, high = _interval(place, whole)
         if place == "zero" and not whole:  # nothing lies on a side where nothing was found
@@ -256,30 +339,36 @@ def _edges(counts: Mapping[str, int], keep: int, whole: bool) -> list[float]:
         if gap is not None and not count:
             masses.pop(gap)
             low = gap[0]
-        masses[low, high] = count
+        masses[low, high] = max(0, count - sum(many for value, many in spikes.items() if low <= value < high))
         gap = None if count else (low, high)
     while len(masses) > keep:  # more powers of two than bins: the two rarest neighbours become one
         order = sorted(masses)
         one, other = min(itertools.pairwise(order), key=lambda two: masses[two[0]] + masses[two[1]])
         masses[one[0], other[1]] = masses.pop(one) + masses.pop(other)
-    parts = dict.fromkeys(sorted(masses), 1)
-    while True:
-        free = keep - sum(parts.values())
-        wide = {one: masses[one] / many for one, many in parts.items() if many <= free and _can_halve(one, many, whole)}
-        if not any(wide.values()):
+    last = max(high for _, high in masses)
+    while len(masses) < keep:
+        wide = [one for one, mass in masses.items() if mass and _can_halve(*one, whole)]
+        if not wide:
             break
-        parts[max(wide, key=lambda interval: (wide[interval], interval))] *= 2
-    edges = [low + (high - low) * part / many for (low, high), many in parts.items() for part in range(many)]
-    last = max(high for _, high in parts)
+        low, high = max(wide, key=lambda one: (masses[one], one))
+        middle, mass = (low + high) / 2, masses.pop((low, high))
+        lower, upper = (
+            sum(count for value, count in others if start <= value < end)
+            for start, end in ((low, middle), (middle, high))
+        )
+        rest = max(0.0, mass - lower - upper) / 2  # of values that were not found
+        masses[low, middle], masses[middle, high] = lower + rest, upper + rest
+    edges = [low for low, _ in masses]
+    digits = max(0, round(-math.log10(step)))
+    alone = [end for value in spikes for end in (value, round(value + step, digits))]
+    edges = sorted({*edges, *(end for end in alone if min(edges) < end < last)})
     if whole:  # the last bin of whole numbers is closed
         last = last - 1 if last - 1 > edges[-1] else last - 0.5
-    every = sorted(edges)
-    return [int(edge) if whole and edge.is_integer() else edge for edge in [*every, last]]
+    return [int(edge) if whole and edge.is_integer() else edge for edge in [*edges, last]]
 
 
-def _can_halve(interval: tuple[float, float], parts: int, whole: bool) -> bool:
-    low, high = interval
-    return (high - low) % (2 * parts) == 0 if whole else low * high > 0
+def _can_halve(low: float, high: float, whole: bool) -> bool:
+    return (high - low) % 2 == 0 if whole else low * high > 0
 
 
 def _interval(place: str, whole: bool) -> tuple[float, float]:
@@ -294,7 +383,9 @@ def _interval(place: str, whole: bool) -> tuple[float, float]:
     return (1 - high, 1 - low) if whole else (-high, -low)
 
 
-def _of_days(kind: str, sure: Mapping[str, int], edge: Mapping[str, int], keep: int) -> dict[str, Any] | None:
+def _of_days(
+    kind: str, sure: Mapping[str, int], edge: Mapping[str, int], keep: int, sigma: float
+) -> dict[str, Any] | None:
     """Return the table of dates; None where the order of day and month is open, or texts have several formats."""
     forms = {" ".join(shape.split(" ")[1:-1]) for shape in sure}
     clear = {form for form in forms if "?" not in form}
@@ -304,7 +395,7 @@ def _of_days(kind: str, sure: Mapping[str, int], edge: Mapping[str, int], keep: 
     if any(other[1] not in form for other in forms - clear):  # other signs between day and month
         return None
     same = {shape: count for shape, count in edge.items() if shape.split(" ")[1] in (*forms, *map(str, _all_years()))}
-    years = [int(year) for year in _around(sure, same, [str(year) for year in _all_years()])]
+    years = [int(year) for year in _around(sure, same, [str(year) for year in _all_years()], 2 * EDGE * sigma)]
     first, last = years[0], years[-1] + _YEARS - 1
     units = {"month": 12, "quarter": 4, "year": 1}
     unit = next((unit for unit, each in units.items() if (last - first + 1) * each <= keep), keep)

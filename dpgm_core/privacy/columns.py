@@ -299,9 +299,10 @@ class ColumnsPlan:
         noise = self.noise(len(self.columns))
         return (
             f"{self.what} are found first, for {self.budget}, and {self.whole} with the tables after it: a range of "
-            f"numbers or dates that {noise.edge:,} persons have, and a label that {noise.threshold:,} have, or fewer "
-            f"where not all columns have labels, is found about every second time, a label that {noise.likely():,} "
-            "have nine times in ten; sizes are shown as if each column had as many labels as it may have"
+            f"numbers that {noise.edge:,} persons have, next to one that many have, and a label that "
+            f"{noise.threshold:,} have, or fewer where not all columns have labels, is found about every second time, "
+            f"a label that {noise.likely():,} have nine times in ten; sizes are shown as if each column had as many "
+            "labels as it may have"
         )
 
 

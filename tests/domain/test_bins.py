@@ -13,6 +13,7 @@ from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.bins import (
     PrivateBins,
     PrivateLabels,
+    _rounded,
     bin_edge,
     bounds,
     calendar_edges,
@@ -248,3 +249,39 @@ def test_private_labels_are_placeholders_until_they_are_found():
     assert job.with_labels([]).labels == ("other", "missing")
     with pytest.raises(DomainError, match="no labels that are found privately"):
         found.with_labels([])
+
+
+def _rounded_one_by_one(edges, parts, *, whole):
+    rounded = list(edges)
+    for at, (before, edge, after) in enumerate(zip(edges, edges[1:], edges[2:], strict=False), start=1):
+        width = min(edge - before, after - edge) / parts
+        digits = -math.floor(math.log10(width)) if 0 < width < math.inf else 400
+        if digits < 300:
+            rounded[at] = float(round(edge, max(digits, 0) if whole else digits))
+    return rounded
+
+
+@given(
+    st.one_of(
+        st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=30),
+        st.lists(st.integers(-(10**6), 10**6).map(lambda n: n / 2**7), max_size=30),
+        st.lists(st.integers(-(10**6), 10**6).map(lambda n: n / 10**4), max_size=30),
+        st.lists(st.integers(-40, 40).map(lambda n: 10.0**n), max_size=30),
+    ).map(lambda edges: sorted(set(edges))),
+    st.sampled_from([100, 1000]),
+    st.booleans(),
+)
+def test_edges_are_rounded_as_one_by_one(edges, parts, whole):
+    """Bit for bit as Python rounds them: halves, powers of ten, neighbours on the line of floats, the largest."""
+    assert list(map(float.hex, _rounded(edges, parts, whole=whole))) == list(
+        map(float.hex, _rounded_one_by_one(edges, parts, whole=whole))
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.1, 7.3e4), (-1e-3, 1e-3), (1e15, 1e15 + 7e4), (-3e300, 2e300), (0.5, 65536.5)]
+)
+def test_a_whole_grid_is_rounded_as_one_by_one(low, high):
+    edges = (low + (high - low) * (np.arange(65_537) / 65_536)).tolist()
+    for parts, whole in ((1000, False), (100, True)):
+        assert _rounded(edges, parts, whole=whole) == _rounded_one_by_one(edges, parts, whole=whole)

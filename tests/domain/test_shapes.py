@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgm_core import Attribute, Domain, DomainError
-from dpgm_core.domain.shapes import SHAPES, has_labels, shape_of, table_of
+from dpgm_core.domain.shapes import SHAPES, _spikes, has_labels, shape_of, table_of
 from dpgm_core.models.within_bins import wide_bins
 
 OPEN = Attribute.from_dict("x", {"private": True})
@@ -83,10 +83,17 @@ def test_the_order_of_day_and_month_stays_open_without_a_day_that_tells():
 
 
 def test_what_is_below_the_noise_does_not_count():
-    """A shape of three standard deviations widens a range by its side, and decides nothing."""
+    """A shape of few standard deviations widens a range, fewer the nearer it is, and decides nothing."""
     sure = {"integer 2^4": 400, "integer 2^5": 900}
     assert table_of({**sure, "integer 2^6": 35}, {}, 8, 10.0)["bins"][-1] == 127
-    assert table_of({**sure, "integer 2^9": 35}, {}, 8, 10.0)["bins"][-1] == 63
+    assert table_of({**sure, "integer 2^6": 16}, {}, 8, 10.0)["bins"][-1] == 127
+    assert table_of({**sure, "integer 2^9": 30}, {}, 8, 10.0)["bins"][-1] == 63
+    assert table_of({**sure, "integer 2^9": 35}, {}, 8, 10.0)["bins"][-1] == 1023
+    assert table_of({**sure, "integer -2^1": 25}, {}, 8, 10.0)["bins"][0] == 16
+    assert table_of({**sure, "integer -2^1": 41}, {}, 8, 10.0)["bins"][0] == -3
+    few = {"integer 2^0": 500, "integer 2^1": 400, "integer 2^2": 25}
+    assert table_of(few, {"1": 500, "2": 400}, 8, 10.0)["bins"][-1] == 3.5  # labels cover them
+    assert table_of(few, {"1": 500}, 8, 10.0)["bins"][-1] == 7.5
     assert table_of({**sure, "text": 40, "number.2 2^5": 45}, {}, 8, 10.0)["type"] == "integer"
     several = {"a": 110, "b": 110, "c": 110, "d": 110, "16": 90}
     assert table_of({**sure, "text": 500}, several, 8, 10.0) == {"labels": ["a", "b", "c", "d", "16"]}
@@ -97,7 +104,33 @@ def test_bins_are_as_many_as_have_persons_for_the_noise():
     """Up to `keep`, each with a standard deviation of persons in the mean; 16 whatever the noise."""
     counts = {f"integer 2^{power}": 1000 for power in range(8, 12)}
     many = {sigma: len(table_of(counts, {}, 64, sigma)["bins"]) - 1 for sigma in (10.0, 100.0, 150.0)}
-    assert many == {10.0: 64, 100.0: 40, 150.0: 24}
+    assert many == {10.0: 64, 100.0: 40, 150.0: 26}
+
+
+def test_values_much_commoner_than_others_have_a_bin_of_their_own():
+    """Decimals of few values, and peaks among whole numbers; not what is common as those next to it are."""
+    index = {"integer zero": 300, "number.2 2^1": 2000, "number.1 2^3": 1000}
+    found = OPEN.with_released(index, {"0": 300, "3.25": 1500, "2.5": 480, "10.5": 990}, 10.0)
+    assert found.values.kind == "number" and found.values.decimals == 2
+    assert {"[3.25, 3.26)", "[2.5, 2.51)", "[10.5, 10.51)"} <= set(found.labels)
+    codes = {text: found.code(text) for text in (b"3.24", b"3.25", b"3.26", b"10.50", b"0")}
+    assert len(set(codes.values())) == 5
+    ages = {"integer 2^5": 3000, "integer 2^6": 800}
+    even = {str(age): 150 for age in range(40, 60)}
+    assert table_of(ages, even | {"50": 900}, 64, 10.0)["bins"].count(50) == 1
+    peak = table_of(ages, even | {"50": 900}, 16, 10.0)["bins"]
+    assert {50, 51} <= set(peak)
+    smooth = {float(age): 500 - 40 * abs(age - 50) for age in range(40, 60)}
+    assert _spikes(smooth, {"2^5": 3000}, 8, True, 1.0, 10.0) == {}
+    assert _spikes({50.0: 500}, {"2^5": 3000}, 8, True, 1.0, 10.0) == {50.0: 500}
+    assert _spikes({50.0: 500}, {"2^5": 3000}, 8, True, 1.0, 110.0) == {}  # its neighbours may be as common
+
+
+def test_labels_say_where_persons_are_within_a_power_of_two():
+    """The half with most of them is cut first."""
+    ages = {"integer 2^6": 3000}
+    edges = table_of(ages, {str(age): 200 for age in range(64, 72)}, 16, 10.0)["bins"]
+    assert {64, 65, 66, 67, 68, 69, 70, 71, 72} <= set(edges) and max(edges) == 127
 
 
 def test_few_texts_among_other_values_mark_what_is_missing():
