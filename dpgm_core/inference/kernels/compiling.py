@@ -25,13 +25,18 @@ from numba.core.types.misc import unliteral
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
-from dpgm_core.inference.kernels.loading import Kernel
+from dpgm_core.inference.kernels.loading import PREFIX, TABLE, Kernel
 
-__all__ = ["PREFIX", "TABLE", "compile_entries", "compile_for_python", "dispatcher_of", "type_of", "type_of_product"]
+__all__ = [
+    "compile_entries",
+    "compile_for_python",
+    "dispatcher_of",
+    "multiply",
+    "type_of",
+    "type_of_intrinsic",
+]
 
-#: Of the names of the functions that Python calls; and of the addresses that the process writes into the object:
-#: numpy's type of arrays, BLAS's dgemm, TypeError, SystemError and None.
-PREFIX, TABLE = "dpgm_call_", "dpgm_addresses"
+#: Places in the table of addresses that the process writes into the object, as `loading` does.
 _ARRAY_TYPE, _GEMM, _TYPE_ERROR, _SYSTEM_ERROR, _NONE = range(5)
 
 _BYTE, _I32, _I64, _DOUBLE, _VOID = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.DoubleType(), ir.VoidType()
@@ -295,7 +300,7 @@ def _as_object(builder: ir.IRBuilder, kind: Any, value: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _multiply(
+def multiply(
     _: Any, memory: Any, r: Any, p: Any, q: Any, rows: Any, columns: Any, terms: Any, turned_p: Any, turned_q: Any
 ) -> Any:
     def generate(context: Any, builder: Any, signature: Any, given: Sequence[Any]) -> Any:
@@ -322,6 +327,6 @@ def _multiply(
     return types.void(memory, *[types.int64] * 6, types.boolean, types.boolean), generate
 
 
-def type_of_product() -> Any:
-    """Return numba's type of `loading.multiply`."""
-    return cpu_target.typing_context.resolve_value_type(_multiply)
+def type_of_intrinsic(one: Any) -> Any:
+    """Return numba's type of an intrinsic."""
+    return cpu_target.typing_context.resolve_value_type(one)

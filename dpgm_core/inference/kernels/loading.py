@@ -30,6 +30,7 @@ from dpgm_core.errors import InferenceError, OptionError
 
 __all__ = [
     "Executor",
+    "Intrinsic",
     "Kernel",
     "check_executor",
     "jit",
@@ -207,18 +208,21 @@ def _compiling() -> Any:
     return import_module("dpgm_core.inference.kernels.compiling")
 
 
-class _Multiply:
-    """multiply(memory, r, p, q, rows, columns, terms, turned_p, turned_q): r = p q by BLAS, for kernels.
+@frozen(slots=False)
+class Intrinsic:
+    """An intrinsic of numba for kernels, `name` of a module that imports numba: only compiling imports it."""
 
-    Matrices lie at these places of memory row by row, turned ones column by column.
-    """
+    module: str
+    name: str
 
     @cached_property
     def _numba_type_(self) -> Any:
-        return _compiling().type_of_product()
+        return _compiling().type_of_intrinsic(getattr(import_module(self.module), self.name))
 
 
-multiply: Any = _Multiply()
+#: multiply(memory, r, p, q, rows, columns, terms, turned_p, turned_q): r = p q by BLAS. Matrices lie at these places of
+#: memory row by row, turned ones column by column.
+multiply: Any = Intrinsic("dpgm_core.inference.kernels.compiling", "multiply")
 
 
 @frozen
@@ -475,6 +479,9 @@ class _Definition(ctypes.Structure):
 
 
 _FASTCALL = 0x80
+#: Of the names of the functions that Python calls; the table of addresses that the process writes into the object:
+#: numpy's type of arrays, BLAS's dgemm, TypeError, SystemError and None.
+PREFIX, TABLE = "dpgm_call_", "dpgm_addresses"
 #: What machine code needs as long as the process lives.
 _KEPT: list[Any] = []
 
@@ -497,7 +504,7 @@ def _link(payload: bytes, entries: Mapping[str, Kernel]) -> dict[str, Callable[.
         raise ValueError(f"the process lacks {', '.join(lacking)}")
     engine.add_object_file(binding.ObjectFileRef.from_data(machine_code))
     engine.finalize_object()
-    table = (ctypes.c_void_p * 5).from_address(engine.get_global_value_address("dpgm_addresses"))
+    table = (ctypes.c_void_p * 5).from_address(engine.get_global_value_address(TABLE))
     gemm = _Gemm(_find_gemm)
     table[:] = [id(np.ndarray), ctypes.cast(gemm, ctypes.c_void_p).value, id(TypeError), id(SystemError), id(None)]
     _TABLES.append(table)
@@ -507,7 +514,7 @@ def _link(payload: bytes, entries: Mapping[str, Kernel]) -> dict[str, Callable[.
     )
     loaded = {}
     for name in entries:
-        address = engine.get_function_address(f"dpgm_call_{name}")
+        address = engine.get_function_address(PREFIX + name)
         if not address:
             raise ValueError(f"no kernel {name}")
         definition = _Definition(name.encode(), address, _FASTCALL, None)
