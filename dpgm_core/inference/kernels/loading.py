@@ -144,7 +144,7 @@ def kernels(name: str) -> Any:
         with _LOCKS[0]:
             try:
                 module = import_module(f"dpgm_core.inference.kernels.{name}")
-                loaded = {kernel.name: kernel.loaded for kernel in _ENTRIES[module.__name__].values()}
+                loaded = {kernel.name: kernel.loaded for kernel in _ENTRIES.get(module.__name__, {}).values()}
             except Exception as error:
                 raise InferenceError(
                     f"numba cannot compile dpgm's kernels here ({_line(error)}); executor = 'numpy' does without it"
