@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.harness.main import RESULTS, Measurement, main
 from benchmarks.harness.runs import refuse, say
 from benchmarks.peers.environments import make_environments
-from benchmarks.speed import busy, exact, first, fits, instances, ours, page, sweeps
+from benchmarks.speed import busy, exact, first, fits, instances, ours, page, paths, sweeps
 from benchmarks.speed.contestants import PEERS
 from benchmarks.speed.page import Part
 
@@ -30,6 +30,7 @@ PARTS = {
     "compile": ours.COMPILE,
     "first": Part(first.__doc__, first.measure, first.table, first.aims),
     "fits": Part(fits.__doc__, fits.measure, fits.table, fits.aims),
+    "paths": Part(paths.__doc__, paths.measure, paths.table, paths.aims),
     "busy": Part(busy.__doc__, busy.measure, busy.table, busy.aims),
     "limits": ours.LIMITS,
     "predicted": ours.PREDICTED,
@@ -46,7 +47,11 @@ def _part(name: str, asked: Namespace) -> None:
                 refuse("--install needs --peers FOLDER, where environments are made")
             if failed := make_environments(asked.peers, PEERS):
                 refuse("; ".join(f"{name} {why}" for name, why in failed.items()))
+        earlier = kept.get(name, {})
         kept[name] = page.stamped(PARTS[name].measure(asked), asked.peers)
+        commits = [one.get("revision", "").removesuffix("-dirty") for one in (earlier, kept[name])]  # the store is dirt
+        if name == "paths" and asked.models != "*" and commits[0] == commits[1]:  # what it measured of others stays
+            kept[name]["figures"] = earlier["figures"] | kept[name]["figures"]
         store.parent.mkdir(parents=True, exist_ok=True)
         store.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     if name not in kept:
@@ -72,6 +77,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--instances", type=Path, default=SHARED / "uai", help="folder of UAI files")
     parser.add_argument("--models", default="*", help="names or patterns (*, ?), separated by commas")
     parser.add_argument("--limit", type=float, default=120, help="seconds after which a first call is given up")
+    parser.add_argument("--before", type=Path, help="another checkout, to measure whole paths beside")
     parser.add_argument("--json", type=Path, help="another file of results")
 
 

@@ -172,7 +172,7 @@ class Method:
 METHODS = {
     "auto": Method("auto", learner=None, order=None),
     "auto 4": Method("auto", learner=None, order=4),
-    "auto records": Method("auto", learner={"name": "eb-map", "target": "records"}, order=None),
+    "auto population": Method("auto", learner={"name": "eb-map", "target": "population"}, order=None),
     "aim": Method("aim"),
     "oneshot": Method("oneshot"),
     "mst": Method("mst"),

@@ -63,6 +63,18 @@ class Beliefs:
     errors: Tables | None = None
     log_partition_error: float | None = None
 
+    @classmethod
+    def _exact(cls, marginals: Tables, log_partition: float) -> Beliefs:
+        """Return what `Beliefs(marginals=, log_partition=)` returns, in a third of the time, for small models' sake."""
+        self = object.__new__(cls)
+        attributes = self.__dict__
+        attributes["marginals"] = marginals
+        attributes["log_partition"] = log_partition
+        attributes["converged"] = True
+        attributes["iterations"] = 1
+        attributes["errors"] = attributes["log_partition_error"] = None
+        return self
+
 
 @frozen(kw_only=True, eq=False)
 class Estimates:

@@ -222,7 +222,7 @@ def _distribution(noise: Noise) -> tuple[FloatArray, FloatArray]:
 def _distribution_of_sum(noise: PooledNoise, reach: float) -> tuple[FloatArray, FloatArray]:
     """Convolve on one grid; each value of a part is divided between grid points so that its mean stays."""
     places = np.arange(-_GRID_POINTS, _GRID_POINTS + 1)
-    total: FloatArray = np.asarray(places == 0, dtype=np.float64)
+    total: FloatArray | None = None
     for part, weight in zip(noise.noises, noise.weights, strict=True):
         points, mass = _distribution(part)
         at = np.clip(weight * points * (_GRID_POINTS / reach), -_GRID_POINTS, _GRID_POINTS - 1) + _GRID_POINTS
@@ -230,13 +230,14 @@ def _distribution_of_sum(noise: PooledNoise, reach: float) -> tuple[FloatArray, 
         above = mass * (at - below) / mass.sum()
         own: FloatArray = np.bincount(below, mass / mass.sum() - above, len(places)).astype(np.float64)
         own += np.bincount(below + 1, above, len(places))
-        total = np.maximum(_convolved(total, own), 0.0)
+        total = own if total is None else np.maximum(_convolved(total, own), 0.0)
+    assert total is not None
     return np.asarray(reach / _GRID_POINTS * places, dtype=np.float64), total
 
 
 def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
     """The middle of their convolution. scipy.signal would bring scipy.stats, which takes 40 MB."""
-    length = 2 * len(one) - 1
+    length = -(-(2 * len(one) - 1) // 500) * 500  # of the grid 40,500 = 2^2 3^4 5^3, which takes half of 40,001
     whole = np.fft.irfft(np.fft.rfft(one, length) * np.fft.rfft(other, length), length)
     middle: FloatArray = whole[len(one) // 2 :][: len(one)]
     return middle

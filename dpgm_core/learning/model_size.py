@@ -11,6 +11,7 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
 from attrs import frozen
 
 from dpgm_core.components.options import option, positive, whole
@@ -179,7 +180,7 @@ class ModelSize:
             self._tree = _Tree(masks, [self._cells_of(mask) for mask in masks])
         tree, now, prices = self._tree, self._price(self._around), set()
         for place in _places(clique):
-            host = min(tree.hosts[place], key=lambda one: (-(tree.masks[one] & clique).bit_count(), tree.cells[one]))
+            host = tree.host(place, clique)
             grown: dict[int, int] = {}
             for other in _places(clique & ~tree.masks[host]):
                 for number in tree.path(host, other):
@@ -240,9 +241,23 @@ class _Tree:
         for number, mask in enumerate(masks):
             for place in _places(mask):
                 self.hosts.setdefault(place, []).append(number)
+        for hosts in self.hosts.values():
+            hosts.sort(key=cells.__getitem__)
         self._neighbours = _forest_edges(masks)
         self._before: dict[int, dict[int, int]] = {}
         self._paths: dict[tuple[int, int], list[int]] = {}
+
+    def host(self, place: int, clique: int) -> int:
+        """Return the cluster of an attribute that holds most of a clique, of several the one of fewest cells."""
+        hosts = self.hosts[place]
+        best, most, all_of_it = hosts[0], 0, clique.bit_count()
+        for number in hosts:
+            shared = (self.masks[number] & clique).bit_count()
+            if shared > most:
+                best, most = number, shared
+                if shared == all_of_it:
+                    break
+        return best
 
     def path(self, start: int, place: int) -> list[int]:
         """Return the path to the nearest cluster with an attribute; the start alone where no tree leads there."""
@@ -272,15 +287,18 @@ class _Tree:
 def _forest_edges(masks: list[int]) -> list[list[int]]:
     """Neighbours of each cluster in a junction forest: a spanning one of the largest separators."""
     neighbours: list[list[int]] = [[] for _ in masks]
-    left = dict.fromkeys(range(len(masks)), (0, -1))  # by how many attributes it is tied to what is in, and to which
-    while left:
-        number = max(left, key=lambda one: (left[one][0], -one))
-        shared, host = left.pop(number)
-        if shared:
-            neighbours[host].append(number)
-            neighbours[number].append(host)
-        for other, (most, _) in left.items():
-            common = (masks[number] & masks[other]).bit_count()
-            if common > most:
-                left[other] = common, number
+    if not masks:
+        return neighbours
+    bits = max(masks).bit_length()
+    attributes = np.array([[mask >> place & 1 for place in range(bits)] for mask in masks], dtype=np.float32)
+    common = attributes @ attributes.T  # small whole numbers, so exact
+    shared, host = np.zeros(len(masks), dtype=np.float32), np.full(len(masks), -1)  # with what is in the forest
+    for _ in masks:
+        number = int(shared.argmax())
+        if shared[number] > 0:
+            neighbours[host[number]].append(number)
+            neighbours[number].append(int(host[number]))
+        shared[number] = -1.0  # it is in
+        nearer = (common[number] > shared) & (shared >= 0.0)
+        shared[nearer], host[nearer] = common[number, nearer], number
     return neighbours

@@ -66,8 +66,8 @@ class Tables:
 
         The buffer itself becomes read-only. For hot loops, where the checks cost as much as an addition.
         """
-        self = cls.__new__(cls)
-        values.setflags(write=False)
+        self = object.__new__(cls)
+        values.setflags(False)  # type: ignore[call-arg]  # a keyword takes twice the time
         self.structure = structure
         self.values = values
         return self

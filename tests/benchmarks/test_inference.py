@@ -14,7 +14,7 @@ from benchmarks.harness.alone import Crashed
 from benchmarks.harness.main import main
 from benchmarks.peers import libraries, marginals
 from benchmarks.peers.served import Model, tables
-from benchmarks.speed import exact, page
+from benchmarks.speed import exact, page, paths
 from benchmarks.speed.contestants import Contestant
 from benchmarks.speed.models import GENERATED, case, save
 from benchmarks.speed.ours import limit
@@ -130,6 +130,38 @@ def test_a_smoke_run_without_peers(tmp_path: Path, capsys: pytest.CaptureFixture
     main(inference.MEASUREMENT, [*asked, "--report"])
     assert store.with_suffix(".md").read_text(encoding="utf-8") == written
     assert "mbi is left out" in capsys.readouterr().err
+
+
+@pytest.mark.landing
+def test_whole_paths_at_their_smallest(tmp_path: Path) -> None:
+    """The paths that --models names are measured here and in a checkout beside; the store keeps the others of the same
+    commit, and no other commit's."""
+    store = tmp_path / "found.json"
+    asked = ["--smoke", "--only", "paths", "--json", str(store), "--before", str(paths.ROOT), "--models"]
+    main(inference.MEASUREMENT, [*asked, "first intervals 31*"])
+    main(inference.MEASUREMENT, [*asked, "fit auto 1M*,fit aim*"])
+    kept = json.loads(store.read_text(encoding="utf-8"))
+    measured = [name for name in paths.PATHS if "100" not in name]
+    assert kept["paths"]["figures"].keys() == set(measured)
+    assert all(one["seconds"] > 0 and one["before"]["seconds"] > 0 for one in kept["paths"]["figures"].values())
+    rows = paths.table(kept["paths"]["figures"]).splitlines()[2:]
+    assert [row.split("|")[1].strip() for row in rows] == measured
+    kept["paths"]["revision"] = "another"
+    store.write_text(json.dumps(kept), encoding="utf-8")
+    main(inference.MEASUREMENT, [*asked, "fit aim*"])
+    assert list(json.loads(store.read_text(encoding="utf-8"))["paths"]["figures"]) == ["fit, aim, 40 rounds, 30k x 10"]
+
+
+def test_paths_beside_their_targets() -> None:
+    """A path that has an aim is held against it; the others are only shown, as is what was measured before."""
+    one = {"seconds": 21.04, "peak": 400.2, "shares": [["a/b", 0.5], ["numpy", 0.25]]}
+    figures = {"report, 100 columns": one, "fit, auto, 1M x 12": {**one, "before": {"seconds": 47.0}}}
+    assert paths.aims(figures) == [Aim("fit, auto, 1M x 12, CPU s", 21.04, 20)]
+    rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in paths.table(figures).splitlines()[2:]]
+    assert rows == [
+        ["fit, auto, 1M x 12", "47.0", "21.0", "400", "a/b 50 %, numpy 25 %"],
+        ["report, 100 columns", "-", "21.0", "400", "a/b 50 %, numpy 25 %"],
+    ]
 
 
 def test_figures_beside_their_targets() -> None:

@@ -243,6 +243,11 @@ def test_beliefs_are_values():
         Beliefs(beliefs.marginals, 0.5)  # type: ignore[misc]
 
 
+def test_beliefs_of_exact_engines_are_as_constructed():
+    tables = Tables(CHAIN, np.zeros(CHAIN.cells))
+    assert vars(Beliefs._exact(tables, 0.5)) == vars(Beliefs(marginals=tables, log_partition=0.5))
+
+
 def test_the_direction_is_that_of_the_bfgs_update_written_out():
     """H <- (I - s y'/sy) H (I - y s'/sy) + s s'/sy from the scaled metric, over the pairs that are still kept."""
     rng = np.random.default_rng(0)

@@ -10,6 +10,7 @@ from dpgm_core import Clique, Domain, Structure
 from dpgm_core.domain import Mapped, Ordered
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning import Limits, ModelSize
+from dpgm_core.learning.model_size import _forest_edges, _Tree
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 5, "e": 2, "f": 7}
 DOMAIN = Domain.from_sizes(SIZES)
@@ -143,3 +144,33 @@ def test_what_was_found_before_a_clique_was_added_is_forgotten() -> None:
     before, _ = least_limit(size, ("x0", "x5"))
     size.add(("x0", "x10"))  # a cycle, which is filled in
     assert before < size.cells() <= least_limit(size, ("x0", "x5"))[0]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_paths_of_the_junction_forest_are_those_of_a_plain_search(seed):
+    """The forest is the one that Prim's algorithm finds by looking at all clusters, lowest numbers first; the cluster
+    that hosts an attribute is the one with most of a clique, then with fewest cells, then with the lowest number."""
+    rng = np.random.default_rng(seed)
+    masks = sorted({int(mask) for mask in rng.integers(1, 2**9, size=14)} | {1 << 80})
+    tree = _Tree(masks, cells=rng.integers(1, 5, size=len(masks)).tolist())
+    edges, waiting = set(), dict.fromkeys(range(len(masks)), (0, -1))
+    while waiting:
+        number = max(waiting, key=lambda one: (waiting[one][0], -one))
+        shared, host = waiting.pop(number)
+        if shared:
+            edges |= {(number, host), (host, number)}
+        for other, (most, _) in waiting.items():
+            if (common := (masks[number] & masks[other]).bit_count()) > most:
+                waiting[other] = common, number
+    assert {(one, two) for one, near in enumerate(_forest_edges(masks)) for two in near} == edges
+    for clique in map(int, rng.integers(1, 2**9, size=20)):
+        for place in range(9):
+            holders = [number for number, mask in enumerate(masks) if mask >> place & 1]
+            if clique >> place & 1 and holders:
+                key = [(-(masks[one] & clique).bit_count(), tree.cells[one], one) for one in holders]
+                assert tree.host(place, clique) == min(key)[-1]
+
+
+def test_no_clusters_are_an_empty_forest():
+    """A domain without attributes has no clusters."""
+    assert _forest_edges([]) == []

@@ -35,7 +35,7 @@ from dpgm_core.inference.junction_tree.lowering import (
     View,
 )
 from dpgm_core.inference.kernels import format as layout
-from dpgm_core.inference.kernels.loading import kernels
+from dpgm_core.inference.kernels.loading import kernels, resolve_executor
 from dpgm_core.structure.structure import Structure
 
 __all__ = ["CompiledExecutor", "compiled_tangents", "flat_scratch", "flatten", "lay_out_axes"]
@@ -47,10 +47,10 @@ __all__ = ["CompiledExecutor", "compiled_tangents", "flat_scratch", "flatten", "
 
 #: Multiply-adds a nanosecond, of long runs, as measured (AVX-512, one core).
 PEAK = 20.0
-# Codes of each loop, and multiply-adds, from which BLAS is faster; and how fast it is.
-_BLAS_LEAST, _BLAS_WORTH, _BLAS_PEAK = 16, 2**17, 35.0
+# Codes of each loop, and multiply-adds, from which BLAS may be faster; and how fast it is.
+_BLAS_LEAST, _BLAS_WORTH, _BLAS_PEAK = 16, 2**17, 22.0
 _NO_LOOP: Loop = (1, 0, 0, 0)
-_LINE, _NEAR, _APART, _FAR = 8, 0.2, 0.35, 0.7  # doubles in a cache line; nanoseconds to reach one
+_LINE, _NEAR, _APART, _FAR = 8, 0.1, 0.15, 0.35  # doubles in a cache line; nanoseconds to reach one
 _NUMBERS = tuple(range(128))  # numpy's tables have at most 64 axes
 _SHORT = 6  # dot products of runs below this are dearer than loops of any strides
 _KINDS = {(1, 1, 1): layout.ELEMENTWISE, (1, 1, 0): layout.PRODUCTS, (1, 0, 1): layout.PRODUCTS, (0, 1, 1): layout.DOTS}
@@ -109,8 +109,8 @@ def arrange_loops(loops: Sequence[Loop]) -> Arrangement:
         column = _taken(rest, [loop for loop in rest if not loop[1]])
         if row is _NO_LOOP:
             row = _taken(rest, [loop for loop in rest if loop[1]])
-    added_to = rest if kind in (layout.ELEMENTWISE, layout.PRODUCTS) else [*rest, row, column]
-    clear = kind == layout.DOTS or any(loop[0] > 1 and loop[1] == 0 for loop in added_to)
+    added_to = [*rest, row, column] if kind == layout.STRIDED else rest  # tiles add up what they sum themselves
+    clear = any(loop[0] > 1 and loop[1] == 0 for loop in added_to)
     return Arrangement(kind, (row, column, best), tuple(rest), swap, clear)
 
 
@@ -136,21 +136,23 @@ def _taken(rest: list[Loop], candidates: Sequence[Loop]) -> Loop:
 
 
 def _nanoseconds(order: Arrangement) -> float:
-    """Return the time of an arrangement, as measured on long and short runs."""
-    (rows, *_), (terms, *_), (cells, *_) = order.inner
+    """Return the time of an arrangement, of its tiles and their vectors, as measured on long and short runs."""
+    row, term, (cells, *_) = order.inner
+    rows, terms, vectors = row[0], term[0], -(-cells // layout.LANES)
     if order.kind == layout.MATRIX:
         block = 500 + rows * terms * cells / _BLAS_PEAK
     elif order.kind == layout.STRIDED:
         block = rows * terms * cells * _strided(order.inner[2])
-    elif order.kind == layout.ELEMENTWISE or (order.kind == layout.DOTS and cells < 8):
-        block = rows * terms * (8 + cells / 4)
+    elif order.kind == layout.DOTS:
+        shared = row[3] == 0 and term[2] == 0
+        tiles = (-(-rows // 4) if shared else rows) * -(-terms // 4)
+        block = 5 * tiles + rows * terms * (1 + vectors * (0.26 if shared and min(rows, terms) > 1 else 0.45))
     else:
-        many, few = divmod(rows, 4) if order.inner[0][3] == 0 else (0, rows)
-        full, part = divmod(terms, 4)
-        block = many * (full * (40 + 16 * cells / PEAK) + part * (20 + cells / 2)) + few * (
-            full * (18 + cells / 2.5) + part * (8 + cells / 5)
-        )
-    return 20 + math.prod([loop[0] for loop in order.outer]) * (10 + block)
+        shared = order.kind == layout.PRODUCTS and row[3] == 0
+        tiles = (-(-rows // 4) if shared else rows) * -(-vectors // 4)
+        product = 0.8 if order.kind == layout.ELEMENTWISE else 0.25 if shared else 0.35
+        block = tiles * (5 + 0.15 * terms) + rows * vectors * (0.3 + product * terms)
+    return 15 + math.prod([loop[0] for loop in order.outer]) * (8 + block)
 
 
 def _strided(loop: Loop) -> float:
@@ -179,9 +181,20 @@ def arrangement(r: Letters, p: Letters, q: Letters, sizes: Sequence[int], more: 
 def _known(r: int, p: Letters, q: Letters, sizes: tuple[int, ...], more: bool) -> Arrangement:
     # Letters are numbered as they come, so those of r are the first.
     order = arrange_loops(loops_of(_NUMBERS[:r], p, q, sizes))
-    if not more:
-        order = _as_matrices(order) or order
-    return order._replace(nanoseconds=_nanoseconds(order))
+    order = order._replace(nanoseconds=_nanoseconds(order))
+    matrices = None if more else _as_matrices(order)
+    if matrices is not None:
+        matrices = matrices._replace(nanoseconds=_nanoseconds(matrices))
+        work = math.prod([loop[0] for loop in matrices.inner])
+        if work >= _least_for_blas() or matrices.nanoseconds < order.nanoseconds:
+            return matrices
+    return order
+
+
+@lru_cache(maxsize=1)
+def _least_for_blas() -> int:
+    """Return the multiply-adds from which BLAS is faster: its operands stay in the cache. All, if tiles are narrow."""
+    return 2**27 if resolve_executor("auto") == "numpy" or kernels("tiles").MAX_VECTORS > 1 else 0
 
 
 def _as_matrices(order: Arrangement) -> Arrangement | None:
@@ -383,13 +396,12 @@ _MIN_PACKING_NS = 2000.0  # nanoseconds
 
 @frozen(kw_only=True, eq=False)
 class FlatProgram:
-    """Program of the interpreter. plan: whole numbers; logs: doubles. memory: doubles that a call needs.
+    """Program of the interpreter. plan: by `kernels.format`. memory: doubles that a call needs.
 
     ones: where the memory must hold ones, (start, stop).
     """
 
     plan: IntArray
-    logs: FloatArray
     memory: int
     ones: tuple[int, int]
 
@@ -574,15 +586,16 @@ def _written(flat: _Flat, program: Program, structure: Structure, mild: float) -
         layout.FORWARD: spans[0][0] if spans else end,
         layout.BACKWARD: spans[steps][0] if spans else end,
         layout.END: end,
+        layout.AT_LOGS: end,
     }
     sections = (layout.TABLES, layout.AT_INPUTS, layout.AT_STEPS, layout.AT_ROOTS, layout.AT_FREE)
     head |= dict(zip(sections, starts, strict=True))
     numbers = [head.get(name, 0) for name in range(layout.HEAD)]
     summed = [{*contraction.nodes[step.left]} - {*contraction.nodes[step.out]} for step in contraction.steps]
     logs = [math.log(math.prod(contraction.sizes[letter] for letter in letters)) for letters in summed]
+    whole = np.array([*numbers, *tables, *contraction.groups, *of_steps, *roots, *frees, *code], dtype=np.int64)
     return FlatProgram(
-        plan=np.array([*numbers, *tables, *contraction.groups, *of_steps, *roots, *frees, *code], dtype=np.int64),
-        logs=np.array([*logs, math.fsum(logs), mild]),
+        plan=np.concatenate([whole, np.array([*logs, math.fsum(logs), mild]).view(np.int64)]),
         memory=ones + program.ones + sum(sizes.values()),
         ones=(ones, ones + program.ones),
     )
@@ -632,7 +645,7 @@ def compiled_tangents(
 
 # --- The compiled executor ------------------------------------------------------------------------
 
-_FINE = layout.FINE
+_INFINITE = math.inf
 _empty = np.empty  # small models wait for each name that is looked up
 _POOLED = 2**22  # memories above 32 MiB are not kept between calls
 
@@ -647,7 +660,7 @@ class CompiledExecutor:
         self._given = (contraction, structure, mild, log_free)
         self._log_free = log_free
         self._program: FlatProgram = flatten(contraction, structure, mild)
-        self._plan, self._logs, self._cells = self._program.plan, self._program.logs, structure.cells
+        self._plan, self._cells = self._program.plan, structure.cells
         self._keeps = self._program.memory <= _POOLED
         self._pool: list[FloatArray] = []  # taken from and given back in one step each, so no lock is needed
         self._infer = kernels("contractions").infer
@@ -657,16 +670,18 @@ class CompiledExecutor:
 
         theta: (cells,), nats. None: potentials that must be refused, or that double precision may not do.
         """
+        pool = self._pool
         try:
-            memory = self._pool.pop()
+            memory = pool.pop()
         except IndexError:
             memory = np.empty(self._program.memory)
             memory[slice(*self._program.ones)] = 1.0
         marginals = _empty(self._cells)
-        status, log_partition = self._infer(theta, marginals, memory, self._plan, self._logs, total)
+        log_partition = self._infer(theta, marginals, memory, self._plan, total)
         if self._keeps:
-            self._pool.append(memory)
-        return (marginals, log_partition + self._log_free) if status == _FINE else None
+            pool.append(memory)
+        # Neither NaN, of no answer, nor infinities, of Z = 0 and of potentials whose sum is beyond doubles.
+        return (marginals, log_partition + self._log_free) if -_INFINITE < log_partition < _INFINITE else None
 
     @cached_property
     def bytes(self) -> int:

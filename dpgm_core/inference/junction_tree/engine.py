@@ -415,6 +415,7 @@ class JunctionTreeEngine:
     def __init__(self, structure: Structure, plan: JunctionTreePlan, max_bytes: int, executor: Executor) -> None:
         self._structure, self._plan, self._max_bytes, self._requested_executor = structure, plan, max_bytes, executor
         self.contraction, self.executor = plan.contraction, resolve_executor(executor)
+        self._is_compiled = self.executor == "numba"
         self._potentials = Potentials(plan.contraction, structure)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -452,17 +453,20 @@ class JunctionTreeEngine:
 
     def infer(self, potentials: Tables, *, total: float = 1.0) -> Beliefs:
         """Return expected counts of every table for `total` records, and log Z of one, as `Engine.infer` says."""
-        if isinstance(total, bool) or not 0 <= total < math.inf:
+        if (total != 1.0 or total is True) and (isinstance(total, bool) or not 0 <= total < math.inf):
             raise InferenceError(f"marginals for {total!r} records: the total must be a finite number, at least 0")
-        if self.executor == "numba":
-            result = self._compiled(self._potentials.fitting(potentials), total)
-            if result is not None and math.isfinite(result[1]):
-                return Beliefs(marginals=Tables._trusted(self._structure, result[0]), log_partition=result[1])
+        if self._is_compiled:  # a call of a small model takes 3 microseconds, a function of Python .1
+            theta = potentials.values
+            if potentials.structure is not self._structure or theta.dtype is not _FLOAT:
+                theta = self._potentials.fitting(potentials)
+            result = self._compiled(theta, total)
+            if result is not None:
+                return Beliefs._exact(Tables._trusted(self._structure, result[0]), result[1])
         # Also for what compiled kernels leave: potentials to be refused by name, or beyond their range.
         marginals, log_partition = self._inferred(*self._potentials.checked(potentials))
         if total != 1.0:
             marginals *= total
-        return Beliefs(marginals=Tables._trusted(self._structure, marginals), log_partition=log_partition)
+        return Beliefs._exact(Tables._trusted(self._structure, marginals), log_partition)
 
     def infer_many(self, potentials: Array, *, total: float = 1.0) -> list[Beliefs]:
         """Return what `infer` returns for each row of log-potentials (n, cells), over several cores where that pays."""

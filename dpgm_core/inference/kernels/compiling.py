@@ -329,4 +329,5 @@ def multiply(
 
 def type_of_intrinsic(one: Any) -> Any:
     """Return numba's type of an intrinsic."""
+    cpu_target.typing_context.refresh()  # the module may have been imported just now
     return cpu_target.typing_context.resolve_value_type(one)

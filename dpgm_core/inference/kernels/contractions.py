@@ -9,95 +9,15 @@ import numpy as np
 from dpgm_core._util.arrays import FloatArray, IntArray
 from dpgm_core.inference.kernels import format as layout
 from dpgm_core.inference.kernels.loading import jit, jit_strictly, jit_without_nan, multiply
+from dpgm_core.inference.kernels.tiles import MAX_ROWS, MAX_VECTORS, dot_tile, extremes, product_tile
 
 __all__ = ["infer", "run"]
 
 
 # --- Sums of products along runs ------------------------------------------------------------------
-# Each is four rows by four terms, so that what is loaded is used four times; LLVM makes vectors of the loops over a
-# run. All tables lie in one array, `memory`; a place is an index into it. `loops` are the three innermost ones, by
-# `format`.
+# All tables lie in one array, `memory`; a place is an index into it. `loops` are the three innermost ones, by `format`.
 
-_RUN = 256  # cells of a run worked on at a time: four rows of it, and what they are made of, stay in the first cache
-
-
-@jit
-def _add4x4(
-    memory: FloatArray, r: int, r_row: int, p: int, p_row: int, p_term: int, q: int, q_term: int, size: int, fresh: bool
-) -> None:
-    """Four rows of r (= if fresh, else +=) four terms of p, scalars, times four runs of q."""
-    a00, a01, a02, a03 = memory[p], memory[p + p_term], memory[p + 2 * p_term], memory[p + 3 * p_term]
-    p += p_row
-    a10, a11, a12, a13 = memory[p], memory[p + p_term], memory[p + 2 * p_term], memory[p + 3 * p_term]
-    p += p_row
-    a20, a21, a22, a23 = memory[p], memory[p + p_term], memory[p + 2 * p_term], memory[p + 3 * p_term]
-    p += p_row
-    a30, a31, a32, a33 = memory[p], memory[p + p_term], memory[p + 2 * p_term], memory[p + 3 * p_term]
-    r0, r1 = memory[r : r + size], memory[r + r_row : r + r_row + size]
-    r2, r3 = memory[r + 2 * r_row : r + 2 * r_row + size], memory[r + 3 * r_row : r + 3 * r_row + size]
-    q0, q1 = memory[q : q + size], memory[q + q_term : q + q_term + size]
-    q2, q3 = memory[q + 2 * q_term : q + 2 * q_term + size], memory[q + 3 * q_term : q + 3 * q_term + size]
-    if fresh:
-        for j in range(size):
-            x0, x1, x2, x3 = q0[j], q1[j], q2[j], q3[j]
-            r0[j] = a00 * x0 + a01 * x1 + a02 * x2 + a03 * x3
-            r1[j] = a10 * x0 + a11 * x1 + a12 * x2 + a13 * x3
-            r2[j] = a20 * x0 + a21 * x1 + a22 * x2 + a23 * x3
-            r3[j] = a30 * x0 + a31 * x1 + a32 * x2 + a33 * x3
-    else:
-        for j in range(size):
-            x0, x1, x2, x3 = q0[j], q1[j], q2[j], q3[j]
-            r0[j] += a00 * x0 + a01 * x1 + a02 * x2 + a03 * x3
-            r1[j] += a10 * x0 + a11 * x1 + a12 * x2 + a13 * x3
-            r2[j] += a20 * x0 + a21 * x1 + a22 * x2 + a23 * x3
-            r3[j] += a30 * x0 + a31 * x1 + a32 * x2 + a33 * x3
-
-
-@jit
-def _add4x1(memory: FloatArray, r: int, r_row: int, p: int, p_row: int, q: int, size: int, fresh: bool) -> None:
-    a0, a1, a2, a3 = memory[p], memory[p + p_row], memory[p + 2 * p_row], memory[p + 3 * p_row]
-    r0, r1 = memory[r : r + size], memory[r + r_row : r + r_row + size]
-    r2, r3 = memory[r + 2 * r_row : r + 2 * r_row + size], memory[r + 3 * r_row : r + 3 * r_row + size]
-    q0 = memory[q : q + size]
-    if fresh:
-        for j in range(size):
-            x = q0[j]
-            r0[j] = a0 * x
-            r1[j] = a1 * x
-            r2[j] = a2 * x
-            r3[j] = a3 * x
-    else:
-        for j in range(size):
-            x = q0[j]
-            r0[j] += a0 * x
-            r1[j] += a1 * x
-            r2[j] += a2 * x
-            r3[j] += a3 * x
-
-
-@jit
-def _add1x4(memory: FloatArray, r: int, p: int, p_term: int, q: int, q_term: int, size: int, fresh: bool) -> None:
-    a0, a1, a2, a3 = memory[p], memory[p + p_term], memory[p + 2 * p_term], memory[p + 3 * p_term]
-    r0 = memory[r : r + size]
-    q0, q1 = memory[q : q + size], memory[q + q_term : q + q_term + size]
-    q2, q3 = memory[q + 2 * q_term : q + 2 * q_term + size], memory[q + 3 * q_term : q + 3 * q_term + size]
-    if fresh:
-        for j in range(size):
-            r0[j] = a0 * q0[j] + a1 * q1[j] + a2 * q2[j] + a3 * q3[j]
-    else:
-        for j in range(size):
-            r0[j] += a0 * q0[j] + a1 * q1[j] + a2 * q2[j] + a3 * q3[j]
-
-
-@jit
-def _add1x1(memory: FloatArray, r: int, p: int, q: int, size: int, fresh: bool) -> None:
-    a, r0, q0 = memory[p], memory[r : r + size], memory[q : q + size]
-    if fresh:
-        for j in range(size):
-            r0[j] = a * q0[j]
-    else:
-        for j in range(size):
-            r0[j] += a * q0[j]
+_BLOCK = MAX_VECTORS * layout.LANES
 
 
 @jit
@@ -105,141 +25,42 @@ def add_products(memory: FloatArray, loops: IntArray, r: int, p: int, q: int, fr
     """r[i, j] (= if fresh, else +=) sum over k of p[i, k] * q[i, k, j], with runs along j in r and q."""
     rows, r_row, p_row, q_row = loops[0], loops[1], loops[2], loops[3]
     terms, p_term, q_term, cells = loops[4], loops[6], loops[7], loops[8]
-    for low in range(0, cells, _RUN):
-        size = min(_RUN, cells - low)
-        i = 0
-        while q_row == 0 and i + 4 <= rows:
-            k = 0
-            to, one, two = r + i * r_row + low, p + i * p_row, q + low
-            while k + 4 <= terms:
-                first = fresh and k == 0
-                _add4x4(memory, to, r_row, one + k * p_term, p_row, p_term, two + k * q_term, q_term, size, first)
-                k += 4
-            while k < terms:
-                _add4x1(memory, to, r_row, one + k * p_term, p_row, two + k * q_term, size, fresh and k == 0)
-                k += 1
-            i += 4
+    most, low = MAX_ROWS if q_row == 0 else 1, 0
+    while low < cells:
+        lanes, i = min(_BLOCK, cells - low), 0
         while i < rows:
-            k = 0
-            to, one, two = r + i * r_row + low, p + i * p_row, q + i * q_row + low
-            while k + 4 <= terms:
-                _add1x4(memory, to, one + k * p_term, p_term, two + k * q_term, q_term, size, fresh and k == 0)
-                k += 4
-            while k < terms:
-                _add1x1(memory, to, one + k * p_term, two + k * q_term, size, fresh and k == 0)
-                k += 1
-            i += 1
-
-
-@jit
-def _dots4x4(
-    memory: FloatArray, r: int, r_row: int, r_column: int, p: int, p_row: int, q: int, q_column: int, size: int
-) -> None:
-    """Add to four by four cells of r the dot products of four runs of p and four of q."""
-    p0, p1 = memory[p : p + size], memory[p + p_row : p + p_row + size]
-    p2, p3 = memory[p + 2 * p_row : p + 2 * p_row + size], memory[p + 3 * p_row : p + 3 * p_row + size]
-    q0, q1 = memory[q : q + size], memory[q + q_column : q + q_column + size]
-    q2, q3 = memory[q + 2 * q_column : q + 2 * q_column + size], memory[q + 3 * q_column : q + 3 * q_column + size]
-    s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = 0.0
-    s20 = s21 = s22 = s23 = s30 = s31 = s32 = s33 = 0.0
-    for j in range(size):
-        x0, x1, x2, x3 = p0[j], p1[j], p2[j], p3[j]
-        y0, y1, y2, y3 = q0[j], q1[j], q2[j], q3[j]
-        s00 += x0 * y0
-        s01 += x0 * y1
-        s02 += x0 * y2
-        s03 += x0 * y3
-        s10 += x1 * y0
-        s11 += x1 * y1
-        s12 += x1 * y2
-        s13 += x1 * y3
-        s20 += x2 * y0
-        s21 += x2 * y1
-        s22 += x2 * y2
-        s23 += x2 * y3
-        s30 += x3 * y0
-        s31 += x3 * y1
-        s32 += x3 * y2
-        s33 += x3 * y3
-    memory[r] += s00
-    memory[r + r_column] += s01
-    memory[r + 2 * r_column] += s02
-    memory[r + 3 * r_column] += s03
-    r += r_row
-    memory[r] += s10
-    memory[r + r_column] += s11
-    memory[r + 2 * r_column] += s12
-    memory[r + 3 * r_column] += s13
-    r += r_row
-    memory[r] += s20
-    memory[r + r_column] += s21
-    memory[r + 2 * r_column] += s22
-    memory[r + 3 * r_column] += s23
-    r += r_row
-    memory[r] += s30
-    memory[r + r_column] += s31
-    memory[r + 2 * r_column] += s32
-    memory[r + 3 * r_column] += s33
-
-
-@jit
-def _dot(memory: FloatArray, p: int, q: int, size: int) -> float:
-    p0, q0, total = memory[p : p + size], memory[q : q + size], 0.0
-    for j in range(size):
-        total += p0[j] * q0[j]
-    return total
-
-
-@jit
-def dots(memory: FloatArray, loops: IntArray, r: int, p: int, q: int) -> None:
-    """r[i, l] += sum over j of p[i, l, j] * q[i, l, j], with runs along j in p and q."""
-    rows, r_row, p_row, q_row = loops[0], loops[1], loops[2], loops[3]
-    columns, r_column, p_column, q_column, cells = loops[4], loops[5], loops[6], loops[7], loops[8]
-    by_four = q_row == 0 and p_column == 0 and cells >= 8
-    for low in range(0, cells, 2 * _RUN):
-        size = min(2 * _RUN, cells - low)
-        i = 0
-        if by_four:
-            while i + 4 <= rows:
-                column = 0
-                while column + 4 <= columns:
-                    to, one, two = r + i * r_row + column * r_column, p + i * p_row + low, q + column * q_column + low
-                    _dots4x4(memory, to, r_row, r_column, one, p_row, two, q_column, size)
-                    column += 4
-                while column < columns:
-                    for row in range(i, i + 4):
-                        memory[r + row * r_row + column * r_column] += _dot(
-                            memory, p + row * p_row + low, q + column * q_column + low, size
-                        )
-                    column += 1
-                i += 4
-        while i < rows:
-            for column in range(columns):
-                memory[r + i * r_row + column * r_column] += _dot(
-                    memory, p + i * p_row + column * p_column + low, q + i * q_row + column * q_column + low, size
-                )
-            i += 1
+            to, one, two = (r + low + i * r_row, r_row), (p + i * p_row, p_row, p_term), (q + low + i * q_row, q_term)
+            product_tile(memory, to, one, two, (min(most, rows - i), terms, lanes), fresh)
+            i += most
+        low += _BLOCK
 
 
 @jit
 def elementwise(memory: FloatArray, loops: IntArray, r: int, p: int, q: int, fresh: bool) -> None:
     """r[i, j] (= if fresh, else +=) sum over k of p[i, k, j] * q[i, k, j], with runs along j in all three."""
-    rows, r_row, p_row, q_row = loops[0], loops[1], loops[2], loops[3]
     terms, p_term, q_term, cells = loops[4], loops[6], loops[7], loops[8]
-    for i in range(rows):
-        for low in range(0, cells, 2 * _RUN):
-            size = min(2 * _RUN, cells - low)
-            at = r + i * r_row + low
-            r0 = memory[at : at + size]
-            for k in range(terms):
-                one, two = p + i * p_row + k * p_term + low, q + i * q_row + k * q_term + low
-                p0, q0 = memory[one : one + size], memory[two : two + size]
-                if fresh and k == 0:
-                    for j in range(size):
-                        r0[j] = p0[j] * q0[j]
-                else:
-                    for j in range(size):
-                        r0[j] += p0[j] * q0[j]
+    for i in range(loops[0]):
+        to, one, two, low = r + i * loops[1], p + i * loops[2], q + i * loops[3], 0
+        while low < cells:
+            size = (0, terms, min(_BLOCK, cells - low))
+            product_tile(memory, (to + low, 0), (one + low, 0, p_term), (two + low, q_term), size, fresh)
+            low += _BLOCK
+
+
+@jit
+def dots(memory: FloatArray, loops: IntArray, r: int, p: int, q: int, fresh: bool) -> None:
+    """r[i, l] (= if fresh, else +=) sum over j of p[i, l, j] * q[i, l, j], with runs along j in p and q."""
+    rows, r_row, p_row, q_row = loops[0], loops[1], loops[2], loops[3]
+    columns, r_column, p_column, q_column, cells = loops[4], loops[5], loops[6], loops[7], loops[8]
+    most, i = MAX_ROWS if q_row == 0 and p_column == 0 else 1, 0
+    while i < rows:
+        k = 0
+        while k < columns:
+            to = (r + i * r_row + k * r_column, r_row, r_column)
+            one, two = (p + i * p_row + k * p_column, p_row, p_column), (q + i * q_row + k * q_column, q_column)
+            dot_tile(memory, to, one, two, (min(most, rows - i), min(MAX_ROWS, columns - k), cells), fresh)
+            k += MAX_ROWS
+        i += most
 
 
 @jit
@@ -422,67 +243,24 @@ def cut(memory: FloatArray, out: FloatArray, lost: float) -> bool:
 # --- Probabilities of tables ----------------------------------------------------------------------
 
 FEW = 4096  # potentials that are looked at together before they are table by table
-_LARGEST = 1.7976931348623157e308
-
-
-@jit_without_nan
-def _spread(theta: FloatArray, start: int, stop: int, instead: float) -> tuple[float, float]:
-    """The least and the largest number, of `instead` for -inf; eight at a time, as LLVM makes no vectors of one."""
-    block = theta[start:stop]
-    l0 = l1 = l2 = l3 = l4 = l5 = l6 = l7 = h0 = h1 = h2 = h3 = h4 = h5 = h6 = h7 = _or(block[0], instead)
-    whole = len(block) & ~7
-    for i in range(0, whole, 8):
-        x0, x1, x2, x3 = block[i], block[i + 1], block[i + 2], block[i + 3]
-        x4, x5, x6, x7 = block[i + 4], block[i + 5], block[i + 6], block[i + 7]
-        x0, x1, x2, x3 = _or(x0, instead), _or(x1, instead), _or(x2, instead), _or(x3, instead)
-        x4, x5, x6, x7 = _or(x4, instead), _or(x5, instead), _or(x6, instead), _or(x7, instead)
-        l0, l1, l2, l3 = min(l0, x0), min(l1, x1), min(l2, x2), min(l3, x3)
-        l4, l5, l6, l7 = min(l4, x4), min(l5, x5), min(l6, x6), min(l7, x7)
-        h0, h1, h2, h3 = max(h0, x0), max(h1, x1), max(h2, x2), max(h3, x3)
-        h4, h5, h6, h7 = max(h4, x4), max(h5, x5), max(h6, x6), max(h7, x7)
-    for i in range(whole, len(block)):
-        x0 = _or(block[i], instead)
-        l0, h0 = min(l0, x0), max(h0, x0)
-    return min(l0, l1, l2, l3, l4, l5, l6, l7), max(h0, h1, h2, h3, h4, h5, h6, h7)
-
-
-@jit_without_nan
-def _or(value: float, instead: float) -> float:
-    return value if value > -np.inf else instead
-
-
-@jit_strictly
-def _counted(theta: FloatArray, start: int, stop: int) -> tuple[int, int]:
-    """Count the finite potentials, and those of -inf; counts are added in any order, so these are vectors."""
-    block, finite, minus = theta[start:stop], 0, 0
-    for i in range(len(block)):
-        finite += 1 if abs(block[i]) <= _LARGEST else 0
-        minus += 1 if block[i] == -np.inf else 0
-    return finite, minus
 
 
 @jit_strictly
 def _bounds(theta: FloatArray, start: int, stop: int) -> tuple[float, float, bool]:
     """The least finite potential, the largest, and whether some is -inf; of NaN and +inf the largest is inf."""
-    finite, minus = _counted(theta, start, stop)
-    if finite + minus < stop - start or finite == 0:
+    low, high, minus, sure = extremes(theta, start, stop)
+    if not sure or low > high:
         return 0.0, np.inf, False
-    if minus:
-        _, high = _spread(theta, start, stop, -_LARGEST)
-        low, _ = _spread(theta, start, stop, high)
-        return low, high, True
-    low, high = _spread(theta, start, stop, 0.0)
-    return low, high, False
+    return low, high, minus
 
 
 @jit_strictly
 def fill_at_once(theta: FloatArray, memory: FloatArray, plan: IntArray, logs: FloatArray) -> int:
     """Write all probabilities of few and mild potentials, which need no guard; BEYOND where that is not sure."""
     mild, inputs = logs[plan[layout.STEPS] + 1], plan[layout.INPUTS]
-    finite, minus = _counted(theta, 0, len(theta))
-    if finite + minus < len(theta):
+    low, high, minus, sure = extremes(theta, 0, len(theta))
+    if not sure:
         return layout.REFUSED
-    low, high = _spread(theta, 0, len(theta), 0.0)
     if (
         low < -mild
         or high > mild
@@ -541,18 +319,13 @@ def _strided(memory: FloatArray, loops: IntArray, r: int, p: int, q: int, fresh:
     """r (= if fresh, else +=) p * q over three nested loops of any strides."""
     cells, r_step, p_step, q_step = loops[8], loops[9], loops[10], loops[11]
     for i in range(loops[0]):
-        for k in range(loops[4]):
-            to = r + i * loops[1] + k * loops[5]
-            one, two = p + i * loops[2] + k * loops[6], q + i * loops[3] + k * loops[7]
-            if r_step == 1 and fresh:
-                result = memory[to : to + cells]
-                for j in range(cells):
-                    result[j] = memory[_place(one + j * p_step)] * memory[_place(two + j * q_step)]
-            elif r_step == 0:
-                total = 0.0
+        to, one, two = r + i * loops[1], p + i * loops[2], q + i * loops[3]
+        for _ in range(loops[4]):
+            if r_step == 0:
+                total = 0.0 if fresh else memory[_place(to)]
                 for j in range(cells):
                     total += memory[_place(one + j * p_step)] * memory[_place(two + j * q_step)]
-                memory[to] = total if fresh else memory[to] + total
+                memory[_place(to)] = total
             elif fresh:
                 for j in range(cells):
                     product = memory[_place(one + j * p_step)] * memory[_place(two + j * q_step)]
@@ -561,6 +334,9 @@ def _strided(memory: FloatArray, loops: IntArray, r: int, p: int, q: int, fresh:
                 for j in range(cells):
                     product = memory[_place(one + j * p_step)] * memory[_place(two + j * q_step)]
                     memory[_place(to + j * r_step)] += product
+            to += loops[5]
+            one += loops[6]
+            two += loops[7]
 
 
 @jit
@@ -622,7 +398,7 @@ def run(
                 elif kind == layout.PRODUCTS:
                     add_products(memory, inner, r, p, q, fresh)
                 elif kind == layout.DOTS:
-                    dots(memory, inner, r, p, q)
+                    dots(memory, inner, r, p, q, fresh)
                 elif kind == layout.MATRIX:
                     matrix(memory, inner, r, p, q)
                 else:
@@ -659,20 +435,15 @@ def _turned(memory: FloatArray, plan: IntArray) -> float:
     return log_partition
 
 
-@jit_strictly(
-    "Tuple((int64, float64))(Array(float64, 1, 'C', readonly=True), float64[::1], float64[::1], int64[::1], "
-    "float64[::1], float64)"
-)
-def infer(
-    theta: FloatArray, out: FloatArray, memory: FloatArray, plan: IntArray, logs: FloatArray, total: float
-) -> tuple[int, float]:
-    """Marginals of `total` records into `out`, and (status, log Z of one less what attributes in no clique add).
+@jit_strictly("float64(Array(float64, 1, 'C', readonly=True), float64[::1], float64[::1], int64[::1], float64)")
+def infer(theta: FloatArray, out: FloatArray, memory: FloatArray, plan: IntArray, total: float) -> float:
+    """Marginals of `total` records into `out`, and log Z of one less what attributes in no clique add.
 
-    theta, out: (cells,). memory: scratch that the program asks for. logs: the logarithm of the codes summed, by step;
-    then their sum, and what potentials may be without being shifted. status: FINE; REFUSED for NaN, +inf and tables of
-    -inf only; BEYOND where double precision may not do.
+    theta, out: (cells,). memory: scratch that the program asks for. NaN where there is no answer: for potentials of NaN
+    and +inf and tables of -inf only, which are refused, and where double precision may not do. Each argument takes
+    Python as long as a small step takes here, so the logarithms of `format` are a part of the plan.
     """
-    steps = plan[layout.STEPS]
+    steps, logs = plan[layout.STEPS], plan[plan[layout.AT_LOGS] :].view(np.float64)
     status, shift, raised = layout.BEYOND, 0.0, False
     if len(theta) <= FEW:
         status = fill_at_once(theta, memory, plan, logs)
@@ -680,7 +451,7 @@ def infer(
     if not sure:
         status, shift, raised = fill(theta, memory, plan, logs[steps + 1])
     if status != layout.FINE and status != layout.ZEROS:
-        return status, 0.0
+        return np.nan
     zeros = status == layout.ZEROS
     counters = memory[plan[layout.COUNTERS] : plan[layout.COUNTERS] + layout.LOOPS].view(np.int64)
     guarded = not sure and must_be_guarded(memory, plan, logs[steps])
@@ -696,7 +467,7 @@ def infer(
         if turn == turns:
             log_partition += _turned(memory, plan)
             if log_partition == -np.inf:
-                return layout.FINE, log_partition
+                return log_partition
         if guarded:
             at = plan[layout.AT_STEPS] + layout.STEP * step + (0 if forwards else 2)
             start, end = plan[at], plan[at + 1]
@@ -708,17 +479,17 @@ def infer(
         if guarded and forwards:
             log_scale, low = guard_step(memory, plan, logs, step)
             if log_scale == -np.inf:
-                return layout.FINE, log_scale
+                return log_scale
             log_partition, within = log_partition + log_scale, within or low
     for free in range(plan[layout.FREE]):  # tables without letters: each of their cliques has probability 1
         out[plan[plan[layout.AT_FREE] + 2 * free]] = plan[plan[layout.AT_FREE] + 2 * free + 1]
     if zeros:
         for i in range(len(out)):
             if not math.isfinite(out[i]):
-                return layout.BEYOND, 0.0
+                return np.nan
     if (raised or within) and not cut(memory, out, lost):
-        return layout.BEYOND, 0.0
+        return np.nan
     if total != 1.0:
         for i in range(len(out)):
             out[i] *= total
-    return layout.FINE, log_partition + shift
+    return log_partition + shift

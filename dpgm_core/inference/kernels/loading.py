@@ -33,6 +33,7 @@ __all__ = [
     "Intrinsic",
     "Kernel",
     "check_executor",
+    "has_wide_vectors",
     "jit",
     "jit_strictly",
     "jit_without_nan",
@@ -375,6 +376,18 @@ def _environment() -> bytes:
 
 #: Variables of numba that change no machine code.
 _HARMLESS = ("NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_DISABLE_JIT")
+
+
+def has_wide_vectors() -> bool:
+    """Whether the processor, as numba's settings have it, has registers of eight doubles, and many of them."""
+    try:
+        from llvmlite import binding
+    except Exception:  # then nothing is compiled
+        return False
+    if os.environ.get("NUMBA_ENABLE_AVX", "1") == "0":
+        return False
+    features = os.environ.get("NUMBA_CPU_FEATURES")
+    return "+avx512f" in (binding.get_host_cpu_features().flatten() if features is None else features)
 
 
 def _versions() -> tuple[Any, ...]:

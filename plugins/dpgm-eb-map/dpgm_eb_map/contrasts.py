@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from functools import cached_property, lru_cache, partial
 
 import numpy as np
-from attrs import evolve, frozen
-from scipy.sparse import coo_array, csr_array
+from attrs import frozen
+from scipy.sparse import csr_array
 
 from dpgm_core import Clique, FloatArray, IntArray, NoisyTables, Structure, Tables
 
@@ -33,9 +34,7 @@ __all__ = [
 
 # Noise is never taken to be smaller, records**2: counts are whole numbers, and rounding must not look like a signal.
 _LEAST_VARIANCE = 1e-6
-_MOST_ENTRIES = 2**15  # B is written out, for few vectors, of effects with no more entries than these
-_FEW = 64  # vectors
-_NONE = np.empty(0, dtype=np.intp)
+_AT_ONCE = 64  # vectors, which bounds the memory of products with many
 #: Labels; of an attribute that has more the matrix of contrasts, of the order of their square, is never made.
 WIDE = 256
 
@@ -45,30 +44,13 @@ class Holder:
     """A table that tells about an effect.
 
     group: whose table. share: of its word among all holders. order: the table's axes as the effect has them.
-    summed_axes: the other axes. spread: the shape that broadcasts over them.
+    summed_axes: the other axes.
     """
 
     group: int
     share: float
     order: tuple[int, ...]
     summed_axes: tuple[int, ...]
-    spread: tuple[int, ...]
-
-    def margin(self, table: FloatArray) -> FloatArray:
-        """Return the margin of a table with one more axis, axes as the effect has them."""
-        summed = table.sum(axis=self.summed_axes) if self.summed_axes else table
-        return summed.transpose(*_ranks(self.order), len(self.order))
-
-    def spread_out(self, margin: FloatArray) -> FloatArray:
-        """The effect's table with the axes of the holder's, to be broadcast."""
-        ascending = sorted(range(len(self.order)), key=self.order.__getitem__)
-        return margin.transpose(*ascending, len(self.order)).reshape(*self.spread, -1)
-
-
-@lru_cache(maxsize=1024)
-def _ranks(order: tuple[int, ...]) -> tuple[int, ...]:
-    ascending = sorted(order)
-    return tuple(ascending.index(axis) for axis in order)
 
 
 @lru_cache(maxsize=256)
@@ -118,9 +100,75 @@ class Effect:
     part: slice
 
 
+@frozen(kw_only=True)
+class _Level:
+    """One axis of every table. order: place of each entry before, the axis last; back: its inverse. parts: (entries,
+    labels of the axis); entries of tables without that axis come first and have one."""
+
+    order: IntArray
+    back: IntArray
+    parts: tuple[tuple[slice, int], ...]
+
+
+@frozen(eq=False, slots=False)
+class _Products:
+    """All tables of a structure times [1, contrasts] along every axis: the sums and contrasts of all their margins.
+
+    An axis at a time over all tables with equally many labels, as there are hundreds of tables and few sizes. Vectors
+    are rows (m, cells), coefficients are in the order of the last level.
+    """
+
+    structure: Structure
+
+    def of(self, values: FloatArray) -> FloatArray:
+        """Return the coefficients of tables (m, cells)."""
+        for level in self._levels:
+            values = _along(np.take(values, level.order, axis=1), level.parts, _as_contrasts)
+        return values
+
+    def transposed(self, coefficients: FloatArray) -> FloatArray:
+        """Return the tables (m, cells) that are sums of these multiples of products of contrasts."""
+        for level in reversed(self._levels):
+            coefficients = np.take(_along(coefficients, level.parts, _as_labels), level.back, axis=1)
+        return coefficients
+
+    def places(self, number: int, order: tuple[int, ...]) -> IntArray:
+        """Return where the coefficients (q,) of the effect of these axes of a table stand."""
+        return self._place_of[_coefficients(self.structure, number, order)]
+
+    @cached_property
+    def _levels(self) -> tuple[_Level, ...]:
+        levels = []
+        place_of = np.arange(self.structure.cells)  # of each cell, in the order of the level before
+        for axis in range(max(map(len, self.structure.shapes), default=0)):
+            by_size: dict[int, list[IntArray]] = {}
+            for where, shape in zip(self.structure.slices, self.structure.shapes, strict=True):
+                cells = np.arange(where.start, where.stop).reshape(shape)
+                size = shape[axis] if axis < len(shape) else 1
+                by_size.setdefault(size, []).append(np.moveaxis(cells, axis, -1).ravel() if size > 1 else cells.ravel())
+            parts, low, order = [], 0, list[IntArray]()
+            for size in sorted(by_size):
+                order.append(np.concatenate(by_size[size]))
+                parts.append((slice(low, low + len(order[-1])), size))
+                low += len(order[-1])
+            cells_of = np.concatenate(order)
+            order_of = place_of[cells_of]
+            levels.append(_Level(order=order_of, back=np.argsort(order_of), parts=tuple(parts)))
+            place_of = np.argsort(cells_of)
+        return tuple(levels)
+
+    @cached_property
+    def _place_of(self) -> IntArray:
+        """Of each coefficient in the order of cells, in that of the last level."""
+        places = np.arange(self.structure.cells)
+        for level in self._levels:
+            places = level.back[places]
+        return places
+
+
 @frozen(kw_only=True, eq=False, slots=False)
 class Basis:
-    """theta = B phi and z = B'y; a product of small matrices per effect.
+    """theta = B phi and z = B'y.
 
     size: number of parameters p. group: of each parameter (p,), 0 for main effects, else its clique's. groups: how
     many. variances: of z, records**2 (p,). weights: the prior precision of each parameter if that of each potential
@@ -136,40 +184,27 @@ class Basis:
     weights: FloatArray
 
     def potentials(self, phi: FloatArray) -> FloatArray:
-        """B phi: (p,) or (p, m) to (cells,) or (cells, m)."""
-        if phi.ndim > 1 and phi.shape[1] > _FEW:
-            return self._spread(phi, self.effects)
-        written, _, others = self._written
-        theta: FloatArray = written @ phi
-        return theta + self._spread(phi, others) if others else theta
+        """B phi: (p,) or (p, m) to (cells,) or (cells, m), each column in one piece."""
+        rows = phi.reshape(self.size, math.prod(phi.shape[1:])).T
+        theta = np.zeros((len(rows), self.structure.cells))
+        for low in range(0, len(rows) if self.size else 0, _AT_ONCE):
+            spread = np.take(rows[low : low + _AT_ONCE], self._roles[0], axis=1)
+            spread *= self._roles[1]
+            theta[low : low + _AT_ONCE] = self._products.transposed(spread)
+        return theta.T.reshape(self.structure.cells, *phi.shape[1:])
 
     def matrix(self) -> FloatArray:
         """B, (cells, p), each column in one piece."""
-        _, written, others = self._written
-        matrix: FloatArray = written.toarray().T
-        if others:
-            matrix += self._spread(np.eye(self.size), others)
-        return matrix
-
-    def _spread(self, phi: FloatArray, effects: tuple[Effect, ...]) -> FloatArray:
-        count = math.prod(phi.shape[1:])
-        columns = phi.reshape(self.size, count)
-        theta = np.zeros((self.structure.cells, count))
-        for effect in effects:
-            table = columns[effect.part].reshape(*(size - 1 for size in effect.shape), count)
-            for axis, size in enumerate(effect.shape):
-                table = _as_labels(size, table, axis)
-            for holder in effect.holders:
-                self._block(theta, holder.group)[...] += holder.spread_out(holder.share * table)
-        return theta.reshape(self.structure.cells, *phi.shape[1:])
+        return self.potentials(np.eye(self.size))
 
     def statistics(self, tables: FloatArray) -> FloatArray:
-        """B'y: (cells,) or (cells, m) to (p,) or (p, m)."""
-        if tables.ndim > 1 and tables.shape[1] > _FEW:
-            return self._reduced(tables, self.effects)
-        _, written, others = self._written
-        statistics: FloatArray = written @ tables
-        return statistics + self._reduced(tables, others) if others else statistics
+        """B'y: (cells,) or (cells, m) to (p,) or (p, m), each column in one piece."""
+        rows = tables.reshape(self.structure.cells, math.prod(tables.shape[1:])).T
+        reduced = np.empty((len(rows), self.size))
+        for low in range(0, len(rows), _AT_ONCE):
+            coefficients = self._products.of(rows[low : low + _AT_ONCE])
+            reduced[low : low + _AT_ONCE] = (self._means @ np.ascontiguousarray(coefficients.T)).T
+        return reduced.T.reshape(self.size, *tables.shape[1:])
 
     def parameters(self, potentials: Tables) -> FloatArray:
         """The phi (p,) of a model, over other cliques of the domain perhaps; 0 for effects that it has not.
@@ -177,67 +212,52 @@ class Basis:
         The constant does not count: the model of these parameters is the same.
         """
         phi, effects = np.zeros(self.size), _effects_of(potentials.structure)
+        products = _Products(potentials.structure)
+        [coefficients] = products.of(np.asarray(potentials.values, dtype=np.float64)[None])
         for effect in self.effects:
-            table = np.zeros((*effect.shape, 1))
             for number, order in effects.get(effect.cliques, ()):
-                holder = _holder(potentials.structure, (number, order), 1.0)
-                margin = holder.margin(potentials.group(number)[..., None])
-                table = table + margin * (table.size / potentials.structure.sizes[number])
-            for axis, size in enumerate(effect.shape):
-                table = _as_contrasts(size, table, axis)
-            phi[effect.part] = table.reshape(-1)
+                share = math.prod(effect.shape) / potentials.structure.sizes[number]
+                phi[effect.part] += share * coefficients[products.places(number, order)]
         return phi
 
     @cached_property
     def by_table(self) -> tuple[tuple[tuple[slice, ...], FloatArray], ...]:
         """For each table the parameters it tells about, and its rows of B in their columns (cells, q)."""
         tables = []
-        for group, where in enumerate(self.structure.slices):
-            own: list[Effect] = []
-            parts: list[slice] = []
-            for effect in self.effects:
-                if holders := tuple(one for one in effect.holders if one.group == group):
-                    low = own[-1].part.stop if own else 0
-                    parts.append(effect.part)
-                    part = slice(low, low + effect.part.stop - effect.part.start)
-                    own.append(evolve(effect, holders=holders, part=part))
-            size = own[-1].part.stop if own else 0
-            rows = evolve(self, effects=(), size=size)._spread(np.eye(size), tuple(own))
-            tables.append((tuple(parts), rows[where].copy()))
+        for number, (where, shape) in enumerate(zip(self.structure.slices, self.structure.shapes, strict=True)):
+            here = [(one.part, holder) for one in self.effects for holder in one.holders if holder.group == number]
+            whole: FloatArray = np.ones((1, 1))
+            for size in shape:
+                whole = np.asarray(np.kron(whole, _with_ones(size)), np.float64)
+            rows = [
+                holder.share * whole[:, _coefficients(self.structure, number, holder.order) - where.start]
+                for _, holder in here
+            ]
+            columns = np.concatenate(rows, axis=1) if rows else np.empty((math.prod(shape), 0))
+            tables.append((tuple(part for part, _ in here), columns))
         return tuple(tables)
 
     @cached_property
-    def _written(self) -> tuple[csr_array, csr_array, tuple[Effect, ...]]:
-        """B and B' of small effects, by rows, and the others: a fit asks for hundreds of products with one vector, and
-        many small ones take longer than one."""
-        rows, columns, data, others = [], [], [], []
+    def _products(self) -> _Products:
+        return _Products(self.structure)
+
+    @cached_property
+    def _roles(self) -> tuple[IntArray, FloatArray]:
+        """For each coefficient the parameter it tells about and its share; 0 where it tells about none: (cells,)."""
+        parameter, share = np.zeros(self.structure.cells, np.intp), np.zeros(self.structure.cells)
         for effect in self.effects:
-            size = effect.part.stop - effect.part.start
-            if size * sum(self.structure.sizes[one.group] for one in effect.holders) > _MOST_ENTRIES:
-                others.append(effect)
-                continue
-            alone = evolve(self, effects=(), size=size)
-            entries = coo_array(alone._spread(np.eye(size), (evolve(effect, part=slice(0, size)),)))
-            rows.append(entries.row)
-            columns.append(entries.col + effect.part.start)
-            data.append(entries.data)
-        places = (np.concatenate([_NONE, *rows]), np.concatenate([_NONE, *columns]))
-        matrix = csr_array((np.concatenate([np.empty(0), *data]), places), shape=(self.structure.cells, self.size))
-        return matrix, csr_array(matrix.T), tuple(others)
+            for holder in effect.holders:
+                places = self._products.places(holder.group, holder.order)
+                parameter[places] = np.arange(effect.part.start, effect.part.stop)
+                share[places] = holder.share
+        return parameter, share
 
-    def _reduced(self, tables: FloatArray, effects: tuple[Effect, ...]) -> FloatArray:
-        columns = tables.reshape(self.structure.cells, math.prod(tables.shape[1:]))
-        reduced = np.zeros((self.size, columns.shape[1]))
-        for effect in effects:
-            margins = (one.share * one.margin(self._block(columns, one.group)) for one in effect.holders)
-            table = np.ascontiguousarray(sum(margins))
-            for axis, size in enumerate(effect.shape):
-                table = _as_contrasts(size, table, axis)
-            reduced[effect.part] = table.reshape(-1, columns.shape[1])
-        return reduced.reshape(self.size, *tables.shape[1:])
-
-    def _block(self, columns: FloatArray, group: int) -> FloatArray:
-        return columns[self.structure.slices[group]].reshape(*self.structure.shapes[group], -1)
+    @cached_property
+    def _means(self) -> csr_array:
+        """What turns coefficients into parameters, (p, cells)."""
+        [places] = np.nonzero(self._roles[1])
+        entries = self._roles[1][places], (self._roles[0][places], places)
+        return csr_array(entries, shape=(self.size, self.structure.cells))
 
 
 def basis_of(release: NoisyTables) -> Basis:
@@ -325,45 +345,62 @@ def _effects_of(structure: Structure) -> dict[tuple[Clique, ...], list[tuple[int
 
 def _holder(structure: Structure, place: tuple[int, tuple[int, ...]], share: float) -> Holder:
     number, order = place
-    shape = structure.shapes[number]
-    return Holder(
-        group=number,
-        share=share,
-        order=order,
-        summed_axes=tuple(axis for axis in range(len(shape)) if axis not in order),
-        spread=tuple(size if axis in order else 1 for axis, size in enumerate(shape)),
-    )
+    axes = range(len(structure.shapes[number]))
+    summed_axes = tuple(axis for axis in axes if axis not in order)
+    return Holder(group=number, share=share, order=order, summed_axes=summed_axes)
 
 
-def _as_labels(size: int, table: FloatArray, axis: int) -> FloatArray:
-    """The matrix of contrasts applied along one axis, of `size` - 1 contrasts."""
+def _coefficients(structure: Structure, number: int, order: tuple[int, ...]) -> IntArray:
+    """Where the products of the contrasts of these axes stand among all products of all tables, in the order of cells.
+
+    The first of an axis is the sum, the others are its contrasts; those of the effect are in the effect's order.
+    """
+    where, shape = structure.slices[number], structure.shapes[number]
+    here = np.arange(where.start, where.stop).reshape(shape)
+    here = here[tuple(slice(1, None) if axis in order else 0 for axis in range(len(shape)))]
+    ascending = sorted(order)
+    return here.transpose([ascending.index(axis) for axis in order]).ravel()
+
+
+@lru_cache(maxsize=256)
+def _with_ones(size: int) -> FloatArray:
+    """[1, contrasts], (size, size)."""
+    matrix = np.hstack([np.ones((size, 1)), contrasts(size)])
+    matrix.flags.writeable = False
+    return matrix
+
+
+def _as_contrasts(size: int, labels: FloatArray) -> FloatArray:
+    """Return the sum and the contrasts of the last axis, of `size` labels."""
     if size <= WIDE:
-        return _along(contrasts(size), table, axis)
-    moved = np.moveaxis(table, axis, 0)
-    weighted = moved * _column(_heights(np.arange(size - 1)), moved)
-    labels = np.zeros((size, *moved.shape[1:]))
-    labels[:-1] = np.cumsum(weighted[::-1], axis=0)[::-1]
-    labels[1:] -= _column(np.arange(1.0, size), moved) * weighted
-    return np.moveaxis(labels, 0, axis)
+        product: FloatArray = np.matmul(labels, _with_ones(size))
+        return product
+    heights, counts = _heights(np.arange(size - 1)), np.arange(1.0, size)
+    sums = np.cumsum(labels, axis=-1)
+    differences = (sums[..., :-1] - counts * labels[..., 1:]) * heights
+    return np.concatenate([sums[..., -1:], differences], axis=-1)
 
 
-def _as_contrasts(size: int, table: FloatArray, axis: int) -> FloatArray:
-    """The transposed matrix of contrasts applied along one axis, of `size` labels."""
+def _as_labels(size: int, coefficients: FloatArray) -> FloatArray:
+    """Return the sum of these multiples of 1 and of each contrast of `size` labels, along the last axis."""
     if size <= WIDE:
-        return _along(contrasts(size).T, table, axis)
-    moved = np.moveaxis(table, axis, 0)
-    sums = np.cumsum(moved[:-1], axis=0) - _column(np.arange(1.0, size), moved) * moved[1:]
-    return np.moveaxis(sums * _column(_heights(np.arange(size - 1)), moved), 0, axis)
+        product: FloatArray = np.matmul(coefficients, _with_ones(size).T)
+        return product
+    weighted = coefficients[..., 1:] * _heights(np.arange(size - 1))
+    labels = np.repeat(coefficients[..., :1], size, axis=-1)
+    labels[..., :-1] += np.cumsum(weighted[..., ::-1], axis=-1)[..., ::-1]
+    labels[..., 1:] -= np.arange(1.0, size) * weighted
+    return labels
 
 
-def _column(values: FloatArray, like: FloatArray) -> FloatArray:
-    """Reshape to broadcast over all axes but the first."""
-    return values.reshape(-1, *[1] * (like.ndim - 1))
-
-
-def _along(matrix: FloatArray, table: FloatArray, axis: int) -> FloatArray:
-    """The matrix applied along one axis."""
-    before, size, after = table.shape[:axis], table.shape[axis], table.shape[axis + 1 :]
-    product = np.matmul(matrix, table.reshape(math.prod(before), size, math.prod(after)))
-    applied: FloatArray = product.reshape(*before, len(matrix), *after)
+def _along(
+    rows: FloatArray, parts: tuple[tuple[slice, int], ...], product: Callable[[int, FloatArray], FloatArray]
+) -> FloatArray:
+    """Return `product` of the entries of each part (m, entries), by as many as its axis has labels."""
+    applied = np.empty_like(rows)
+    for where, size in parts:
+        entries = rows[:, where]
+        if size > 1:
+            entries = product(size, entries.reshape(len(rows), -1, size)).reshape(entries.shape)
+        applied[:, where] = entries
     return applied

@@ -22,8 +22,8 @@ __all__ = ["Objective", "System", "correct_together", "minimise_together"]
 # vector, or None where the engine gives up; it ends with the minimiser and how far that is.
 _Request: TypeAlias = tuple[Literal["mean", "weighted", "newton"], FloatArray]
 _Vector: TypeAlias = Generator[_Request, FloatArray | None, FloatArray]
-# A step, how the gradient changed in it, and H^-1 of that change.
-_Pair: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
+# A step, how the gradient changed in it, H^-1 of that change, and the product of the first two.
+_Pair: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, float]
 _Descent: TypeAlias = Generator[_Request, FloatArray | None, tuple[FloatArray, float]]
 
 _MEMORY = 50  # pairs of L-BFGS; where noise rules fewer need three times the steps
@@ -110,8 +110,10 @@ class Objective:
             phi, value = phi + length * step, after
             gradient = yield from self._gradient(phi, weighted)
             solved = _require_vector((yield "newton", gradient))
-            if (gradient - before) @ step > 0:
-                pairs = [*pairs, (length * step, gradient - before, solved - solved_before)][-_MEMORY:]
+            change = gradient - before
+            if change @ step > 0:
+                step = length * step
+                pairs = [*pairs, (step, change, solved - solved_before, float(change @ step))][-_MEMORY:]
         return phi, distance
 
     def correction(
@@ -282,15 +284,16 @@ def _two_loops(gradient: FloatArray, solved: FloatArray, pairs: list[_Pair]) -> 
 
     solved: the system's. It is linear, so what it makes of g less changes of g is at hand.
     """
-    direction, estimate = gradient, solved
+    direction, estimate = gradient.copy(), solved.copy()
+    scaled = np.empty_like(estimate)  # in place: beyond the cache a vector takes as long to allocate as to add
     weights = []
-    for step, change, solved_change in reversed(pairs):
-        weights.append(float(step @ direction) / float(change @ step))
-        direction = direction - weights[-1] * change
-        estimate = estimate - weights[-1] * solved_change
+    for step, change, solved_change, product in reversed(pairs):
+        weights.append(float(step @ direction) / product)
+        direction -= np.multiply(weights[-1], change, out=scaled)
+        estimate -= np.multiply(weights[-1], solved_change, out=scaled)
     if pairs:  # so long as the last change says, where the initial H is not the objective's (their equation 7.20)
-        step, change, solved_change = pairs[-1]
-        estimate = estimate * (float(step @ change) / float(change @ solved_change))
-    for (step, change, _), weight in zip(pairs, reversed(weights), strict=True):
-        estimate = estimate + (weight - float(change @ estimate) / float(change @ step)) * step
+        _, change, solved_change, product = pairs[-1]
+        estimate *= product / float(change @ solved_change)
+    for (step, change, _, product), weight in zip(pairs, reversed(weights), strict=True):
+        estimate += np.multiply(weight - float(change @ estimate) / product, step, out=scaled)
     return estimate

@@ -65,6 +65,12 @@ class Block:
     pieces: tuple[Piece, ...]
     places: IntArray
 
+    @property
+    def where(self) -> IntArray | slice:
+        """Return the places, as a slice where they stand next to each other: that spares copies."""
+        first, last = int(self.places[0]), int(self.places[-1])
+        return slice(first, last + 1) if last - first + 1 == len(self.places) else self.places
+
     def covariance(self, basis: Basis, marginals: FloatArray, mean: FloatArray) -> FloatArray:
         """F of these parameters (q, q), for one record; of tied cliques as if they were independent of each other.
 
@@ -124,6 +130,7 @@ class Diagonal:
         drift: FloatArray,
     ) -> None:
         self._blocks = blocks
+        self._where = [block.where for block in blocks]
         self._systems = [
             Dense(total * block.covariance(basis, marginals, mean), basis.variances[block.places], drift[block.places])
             for block in blocks
@@ -163,10 +170,10 @@ class Diagonal:
                 spread[here] = np.diag(inside)
         return spread
 
-    def _joined(self, of: Callable[[Dense, IntArray], FloatArray], columns: tuple[int, ...] = ()) -> FloatArray:
+    def _joined(self, of: Callable[[Dense, IntArray | slice], FloatArray], columns: tuple[int, ...] = ()) -> FloatArray:
         joined = np.empty((len(self._block_of), *columns))
-        for block, system in zip(self._blocks, self._systems, strict=True):
-            joined[block.places] = of(system, block.places)
+        for where, system in zip(self._where, self._systems, strict=True):
+            joined[where] = of(system, where)
         return joined
 
 

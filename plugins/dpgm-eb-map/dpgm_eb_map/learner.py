@@ -78,9 +78,10 @@ class EbMap:
         "nearly as accurate; auto: dense up to 1,500 parameters, 2,200 where there is little noise",
         replaces=("dense_up_to",),
     )
-    target: Literal["population", "records"] = option(
-        "population",
-        help="population: what sampling explains is no effect; records: it is, as far as noise lets it be told",
+    target: Literal["auto", "population", "records"] = option(
+        "auto",
+        help="population: what sampling explains is no effect; records: it is, as far as noise lets it be told; auto: "
+        "records where a selector chose the tables; fits within its loop are always the population's",
     )
     scales: tuple[float, ...] | None = option(
         None,

@@ -61,7 +61,7 @@ class Settings:
     rounds: int
     tolerance: float
     curvature: Literal["auto", "dense", "diagonal"]
-    target: Literal["population", "records"]
+    target: Literal["auto", "population", "records"]
     scales: tuple[float, ...] | None
 
 
@@ -81,7 +81,7 @@ class Run:
         self.dense = settings.curvature == "dense" or (settings.curvature == "auto" and self.basis.size <= most)
         self.blocks = () if self.dense else blocks_of(self.basis)
         # Where noise hides how records vary, at epsilon = 0.1, the correction changes errors by .3 % either way.
-        self.of_records = settings.target == "records"
+        self.of_records = settings.target == "records" or (settings.target == "auto" and release.session is not None)
         self.corrects = self.of_records or (bool(quiet) and not self.dense)
         # The length of a step over many parameters; by blocks the last digits of it are slow to come.
         self.tolerance = settings.tolerance * (1.0 if self.dense else max(1.0, math.sqrt(self.basis.size)))

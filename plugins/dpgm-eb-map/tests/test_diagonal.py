@@ -10,7 +10,7 @@ from dpgm_eb_map import contrasts, diagonal, joints
 from dpgm_eb_map import run as rounds
 from dpgm_eb_map.contrasts import basis_of
 from dpgm_eb_map.dense import Dense
-from dpgm_eb_map.descent import Objective, correct_together
+from dpgm_eb_map.descent import Objective, _two_loops, correct_together
 from dpgm_eb_map.diagonal import Diagonal, blocks_of
 from dpgm_eb_map.posterior import Moments, statistics_of
 from dpgm_eb_map.resources import resources
@@ -357,3 +357,28 @@ def test_models_of_older_versions_are_bootstrapped():
     provenance["learner"] = {**provenance["learner"], "options": {**options, "dense_up_to": 6000}}
     old = dpgm.Model(fit.model.structure, fit.model.potentials, releases=fit.model.releases, provenance=provenance)
     assert len(dpgm.bootstrap(old, 2, randomness=dpgm.SeededRandomness(1)).replicates) == 2
+
+
+def test_directions_are_those_of_the_two_loops_and_change_no_argument():
+    """L-BFGS written down step by step (Nocedal and Wright 2006, algorithm 7.4) from the same H^-1, to rounding."""
+    rng = np.random.default_rng(2)
+    root = rng.normal(size=(6, 6))
+    inverse = root @ root.T
+    pairs = []
+    for _ in range(4):
+        step, change = rng.normal(size=(2, 6))
+        change = change if step @ change > 0 else -change
+        pairs.append((step, change, inverse @ change, float(change @ step)))
+    gradient = rng.normal(size=6)
+    given = [gradient.copy(), *(one.copy() for pair in pairs for one in pair[:3])]
+    solved = inverse @ gradient
+    found = _two_loops(gradient, solved, pairs)
+    step, change, solved_change, product = pairs[-1]
+    expected = inverse * (product / float(change @ solved_change))
+    for step, change, _, product in pairs:
+        across = np.eye(6) - np.outer(step, change) / product
+        expected = across @ expected @ across.T + np.outer(step, step) / product
+    np.testing.assert_allclose(found, expected @ gradient, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(solved, inverse @ gradient)
+    for before, after in zip(given, [gradient, *(one for pair in pairs for one in pair[:3])], strict=True):
+        np.testing.assert_array_equal(before, after)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from dpgm_eb_map import contrasts as contrasts_module
 from dpgm_eb_map import scales
-from dpgm_eb_map.contrasts import basis_of, contrasts, group_count
+from dpgm_eb_map.contrasts import WIDE, basis_of, contrasts, group_count
 from dpgm_eb_map.dense import Dense
 from dpgm_eb_map.learner import EbMap
 from dpgm_eb_map.posterior import Moments, pilot
@@ -69,12 +69,13 @@ def test_contrasts_are_orthonormal_and_sum_to_zero():
         np.testing.assert_allclose(matrix.sum(axis=0), 0, atol=1e-15)
 
 
-@pytest.mark.parametrize("written", [2**15, 20])
+@pytest.mark.parametrize("widest", [WIDE, 2])
 @pytest.mark.parametrize("name", STRUCTURES)
-def test_the_basis_is_identifiable_and_whitens_the_noise(monkeypatch, name, written):
+def test_the_basis_is_identifiable_and_whitens_the_noise(monkeypatch, name, widest):
     """B has an inverse on its parameters, potentials and statistics are transposes, B' Cov(noise) B is `variances`;
-    however many of its entries are written out."""
-    monkeypatch.setattr(contrasts_module, "_MOST_ENTRIES", written)
+    with matrices of contrasts and with running sums, as of attributes of many labels."""
+    monkeypatch.setattr(contrasts_module, "WIDE", widest)
+    monkeypatch.setattr(contrasts_module, "_AT_ONCE", 3)
     noisy = any_release(STRUCTURES[name])
     basis = basis_of(noisy)
     eye = np.eye(basis.size)
@@ -85,6 +86,36 @@ def test_the_basis_is_identifiable_and_whitens_the_noise(monkeypatch, name, writ
         np.testing.assert_allclose(basis.parameters(Tables(basis.structure, column)), unit, atol=1e-13)
     per_cell = np.repeat(noisy.variances, noisy.structure.sizes)
     np.testing.assert_allclose(matrix.T @ (per_cell[:, None] * matrix), np.diag(basis.variances), rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_the_basis_is_of_products_of_contrasts(name):
+    """Each parameter adds, in every table that tells about it, its share of the product of its contrasts; entry by
+    entry, cell by cell."""
+    basis = basis_of(any_release(STRUCTURES[name]))
+    structure = basis.structure
+    expected = np.zeros((structure.cells, basis.size))
+    for effect in basis.effects:
+        for holder in effect.holders:
+            shape, start = structure.shapes[holder.group], structure.slices[holder.group].start
+            for place, codes in enumerate(np.ndindex(*shape)):
+                for column, chosen in enumerate(np.ndindex(*(size - 1 for size in effect.shape))):
+                    factors = [
+                        contrasts(shape[at])[codes[at], one] for at, one in zip(holder.order, chosen, strict=True)
+                    ]
+                    expected[start + place, effect.part.start + column] += holder.share * np.prod(factors)
+    np.testing.assert_allclose(basis.matrix(), expected, atol=1e-14)
+    for number, (parts, rows) in enumerate(basis.by_table):
+        columns = np.concatenate([np.arange(part.start, part.stop) for part in parts] or [np.empty(0, int)])
+        np.testing.assert_allclose(rows, expected[structure.slices[number]][:, columns], atol=1e-14)
+
+
+def test_a_basis_without_parameters_gives_no_potentials():
+    """As of attributes with one label: potentials are 0, statistics are none."""
+    structure = Structure(Domain.from_sizes({"a": 1, "b": 1}), [("a", "b"), ("b",)])
+    basis = basis_of(any_release(structure))
+    assert basis.potentials(np.zeros(0)).tolist() == [0.0, 0.0]
+    assert basis.statistics(np.ones((2, 3))).shape == (0, 3)
 
 
 @pytest.mark.parametrize("name", ["pairs", "orders 1 to 3, nested", "tied"])

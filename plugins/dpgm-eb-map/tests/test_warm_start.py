@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from attrs import evolve
 from dpgm_eb_map.contrasts import basis_of
 
 import dpgm_core as dpgm
@@ -113,6 +114,44 @@ def test_after_an_empty_fit_emptiness_is_tested_again():
     loud = next(rounds(100))
     afresh = dpgm.make("learner", "eb-map").fitter(ENGINE)(loud, loud.structure, None)
     assert dpgm.kl_divergence(afresh.model, fitting(loud, loud.structure, fit).model) < 1e-12
+
+
+def values(model):
+    return model.potentials.values
+
+
+@pytest.fixture(scope="module")
+def chosen():
+    """What mst chose and fitted, where noise is so small that sampling is most of what the records differ by."""
+    codes, budget = sample_codes(truth(5), 2000, 5), dpgm.Budget.zcdp(5)
+    workload = dpgm.Workload.all(DOMAIN, order=2)
+    return dpgm.fit(
+        codes, "mst", budget, neighbours="add-remove", workload=workload, randomness=dpgm.SeededRandomness(5)
+    )
+
+
+@pytest.mark.parametrize("curvature", ["dense", "diagonal"])
+def test_after_a_selection_the_fit_is_to_the_records(chosen, curvature):
+    """And to the population where nobody chose the same tables."""
+    chosen_tables = chosen.releases[0]
+    plain = evolve(chosen_tables, session=None, steps=())
+    fits = {}
+    for release, target in itertools.product((chosen_tables, plain), ("auto", "records", "population")):
+        learner = {"name": "eb-map", "curvature": curvature, "target": target}
+        fits[release is plain, target] = dpgm.learn(release, learner).model
+    assert np.array_equal(values(fits[False, "auto"]), values(fits[False, "records"]))
+    assert np.array_equal(values(fits[True, "auto"]), values(fits[True, "population"]))
+    assert dpgm.kl_divergence(fits[False, "auto"], fits[True, "auto"]) > 5e-5
+
+
+def test_fits_in_a_loop_are_to_the_population(chosen):
+    """Whatever the target, so that what sampling explains does not choose tables."""
+    release = chosen.releases[0]
+    auto, records, population = (
+        values(dpgm.make("learner", "eb-map", target=target).fitter(ENGINE)(release, release.structure, None).model)
+        for target in ("auto", "records", "population")
+    )
+    assert np.array_equal(auto, population) and np.array_equal(records, population)
 
 
 def test_a_loop_has_no_fixed_scales():

@@ -95,7 +95,8 @@ class LaplaceNoise:
     @property
     def dual(self) -> DualTerm:
         """|u| <= 1 / scale."""
-        return DualTerm(bound=float(1 / self.scale), curvature=0.0)
+        # 1 / scale, rounded once; EM asks for it with every table of every step
+        return DualTerm(bound=self.scale.denominator / self.scale.numerator, curvature=0.0)
 
     def draw(self, shape: tuple[int, ...], randomness: Randomness) -> Array:
         """Fresh noise of any shape: int64 if exact, else float64. How long it takes depends on the noise alone."""

@@ -129,7 +129,9 @@ def test_every_place_is_within_memory(awkward):
         assert 0 <= r <= r + max(ends[0], clear - 1) < limit
         assert 0 <= p <= p + ends[1] < program.memory and 0 <= q <= q + ends[2] < program.memory
         at, seen = at + length, seen + 1
-    assert (at == plan[layout.END] == len(plan) and seen > 0) or not contraction.steps
+    assert (at == plan[layout.END] == plan[layout.AT_LOGS] and seen > 0) or not contraction.steps
+    logs = plan[plan[layout.AT_LOGS] :].view(np.float64)
+    assert len(logs) == len(contraction.steps) + 2 and logs[-1] == 30.0
 
 
 def test_a_table_of_many_unmerged_axes_has_an_instruction():

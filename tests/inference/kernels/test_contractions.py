@@ -1,10 +1,16 @@
 """Kernels of exact inference: instructions against einsum, exponentials and bits against numpy's."""
 
+import os
+import platform
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpgm_core.inference.junction_tree import compiled
 from dpgm_core.inference.junction_tree.compiled import arrangement
 from dpgm_core.inference.kernels import format as layout
 from dpgm_core.inference.kernels.contractions import LOWEST, double_of, exponentials, run, whole_of
@@ -73,6 +79,28 @@ def test_any_contraction_is_einsum(case, seed):
         (layout.ELEMENTWISE, (0, 2), (1, 0, 2), (1, 0, 2), (3, 5, 600)),
         (layout.STRIDED, (0, 1), (1, 0), (1, 0), (7, 9)),
         (layout.PRODUCTS, (0,), (0,), (), (5,)),
+        (layout.PRODUCTS, (0, 2), (0, 1), (1, 2), (60, 70, 80)),
+    ],
+)
+def test_each_kind_of_inner_loop(kind, r, p, q, sizes):
+    met, found, wanted = _contracted(r, p, q, sizes, 0)
+    assert met == kind
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+@pytest.fixture
+def _blas_is_sure(monkeypatch):
+    """Matrices go to BLAS from the least sizes on, as they do where tiles are narrow."""
+    monkeypatch.setattr(compiled, "_least_for_blas", lambda: 0)
+    compiled._known.cache_clear()
+    yield
+    compiled._known.cache_clear()
+
+
+@pytest.mark.usefixtures("_blas_is_sure")
+@pytest.mark.parametrize(
+    ("kind", "r", "p", "q", "sizes"),
+    [
         # as matrices, each way they may lie, alone and in a stack
         (layout.MATRIX, (0, 2), (0, 1), (1, 2), (60, 70, 80)),
         (layout.MATRIX, (0, 2), (1, 0), (1, 2), (60, 70, 80)),
@@ -80,10 +108,98 @@ def test_any_contraction_is_einsum(case, seed):
         (layout.MATRIX, (3, 0, 2), (3, 0, 1), (3, 1, 2), (60, 70, 80, 2)),
     ],
 )
-def test_each_kind_of_inner_loop(kind, r, p, q, sizes):
+def test_each_way_that_matrices_may_lie(kind, r, p, q, sizes):
     met, found, wanted = _contracted(r, p, q, sizes, 0)
     assert met == kind
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_large_matrices_go_to_blas():
+    kinds = [arrangement((0, 2), (0, 1), (1, 2), (size,) * 3).kind for size in (15, 512)]
+    assert kinds == [layout.PRODUCTS, layout.MATRIX]
+
+
+# --- Tiles of every size
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_tiles_of_every_size_write_their_cells_and_no_other(fresh):
+    pytest.importorskip("numba")
+    from dpgm_core.inference.kernels import tiles
+
+    @jit
+    def product_tile(memory, r, p, q, size, fresh):
+        tiles.product_tile(memory, r, p, q, size, fresh)
+
+    @jit
+    def dot_tile(memory, r, p, q, size, fresh):
+        tiles.dot_tile(memory, r, p, q, size, fresh)
+
+    rng = np.random.default_rng(0)
+    for rows in range(tiles.MAX_ROWS + 1):
+        for lanes in range(1, tiles.MAX_VECTORS * layout.LANES + 1):
+            p, q = rng.normal(size=(rows or lanes, 3)), rng.normal(size=(3, lanes))
+            wanted = p @ q if rows else (p.T * q).sum(axis=0, keepdims=True)
+            # Rows of r lie two cells apart, and guards lie there; p is read by columns.
+            r = np.full((max(rows, 1), lanes + 2), 7.0)
+            memory = np.concatenate([[7.0], r.ravel(), p.ravel(order="F"), q.ravel(), [np.nan]])
+            at = 1 + r.size
+            steps = (at, 1 if rows else 0, len(p)), (at + p.size, lanes)
+            product_tile(memory, (1, lanes + 2), *steps, (rows, 3, lanes), fresh)
+            r[:, :lanes] = wanted + (0.0 if fresh else 7.0)
+            np.testing.assert_allclose(memory[: 1 + r.size], [7.0, *r.ravel()], rtol=1e-13, atol=1e-13)
+    for rows in range(1, tiles.MAX_ROWS + 1):
+        for columns in range(1, tiles.MAX_ROWS + 1):
+            for cells in (*range(1, 18), 40):
+                p, q = rng.normal(size=(rows, cells)), rng.normal(size=(columns, cells))
+                memory = np.concatenate([np.full(2 * rows * columns, 7.0), p.ravel(), q.ravel(), [np.nan]])
+                at = 2 * rows * columns
+                places = (0, 2 * columns, 2), (at, cells, 0), (at + p.size, cells)
+                dot_tile(memory, *places, (rows, columns, cells), fresh)
+                r = np.full((rows, columns, 2), 7.0)
+                r[:, :, 0] = p @ q.T + (0.0 if fresh else 7.0)
+                np.testing.assert_allclose(memory[:at], r.ravel(), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.landing
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names processors of x86-64")
+@pytest.mark.parametrize("processor", ["haswell", "x86-64"])
+def test_tiles_on_processors_with_shorter_vectors(tmp_path, processor):
+    pytest.importorskip("numba")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        __file__,
+        "-k",
+        "tiles_of_every",
+    ]
+    variables = {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run(command, env=os.environ | variables, check=True)
+
+
+@pytest.mark.parametrize("among", [[], [-np.inf], [np.nan], [np.inf], [-np.inf, np.nan]])
+def test_extremes_are_numpys(among):
+    pytest.importorskip("numba")
+    from dpgm_core.inference.kernels.contractions import _bounds
+
+    rng = np.random.default_rng(0)
+    for size in range(1, 80):
+        for share in (0.05, 1.0):
+            theta = rng.normal(size=size) + 5.0 * rng.integers(-1, 2)
+            some = rng.random(size) < share
+            if among:
+                theta[some] = rng.choice(among, some.sum())
+            finite, bad = theta[np.isfinite(theta)], np.isnan(theta).any() or (theta == np.inf).any()
+            wanted = (0.0, np.inf, False)
+            if len(finite) and not bad:
+                wanted = (finite.min(), finite.max(), bool((theta == -np.inf).any()))
+            assert _bounds(np.concatenate([[np.nan], theta, [np.inf]]), 1, size + 1) == wanted
 
 
 # --- exp in vectors against numpy's
