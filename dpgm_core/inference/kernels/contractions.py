@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from dpgm_core._util.arrays import FloatArray, IntArray
 from dpgm_core.inference.kernels import format as layout
-from dpgm_core.inference.kernels.loading import jit, jit_strictly, jit_without_nan, resolve_executor
+from dpgm_core.inference.kernels.loading import jit, jit_strictly, jit_without_nan, multiply
 from dpgm_core.inference.kernels.tiles import MAX_ROWS, MAX_VECTORS, dot_tile, extremes, product_tile
 
 __all__ = ["infer", "run"]
@@ -69,44 +67,22 @@ def dots(memory: FloatArray, loops: IntArray, r: int, p: int, q: int, fresh: boo
 def matrix(memory: FloatArray, loops: IntArray, r: int, p: int, q: int) -> None:
     """r[i, j] = sum over k of p[i, k] * q[k, j] by BLAS; r lies row by row, p and q so or column by column."""
     rows, columns, terms = loops[0], loops[8], loops[4]
-    result = memory[r : r + rows * columns].reshape(rows, columns)
-    one, two = memory[p : p + rows * terms], memory[q : q + terms * columns]
-    if loops[6] == 1 and loops[7] != 1:
-        np.dot(one.reshape(rows, terms), two.reshape(terms, columns), result)
-    elif loops[6] == 1:
-        np.dot(one.reshape(rows, terms), two.reshape(columns, terms).T, result)
-    elif loops[7] != 1:
-        np.dot(one.reshape(terms, rows).T, two.reshape(terms, columns), result)
-    else:
-        np.dot(one.reshape(terms, rows).T, two.reshape(columns, terms).T, result)
+    multiply(memory, r, p, q, rows, columns, terms, loops[6] != 1, loops[7] == 1)
 
 
 # --- Bits of doubles ------------------------------------------------------------------------------
 
-#: The 64 bits of a double as a whole number; and the double that 64 bits are.
-whole_of: Callable[[float], int]
-double_of: Callable[[int], float]
 
-if resolve_executor("auto") == "numba":
-    from llvmlite import ir
-    from numba import types
-    from numba.extending import intrinsic
+@jit
+def whole_of(value: float) -> int:
+    """The 64 bits of a double as a whole number."""
+    return np.float64(value).view(np.int64)  # type: ignore[return-value]
 
-    def _whole(context: Any, value: Any) -> Any:
-        return types.int64(types.float64), lambda _, build, __, given: build.bitcast(given[0], ir.IntType(64))
 
-    def _double(context: Any, value: Any) -> Any:
-        return types.float64(types.int64), lambda _, build, __, given: build.bitcast(given[0], ir.DoubleType())
-
-    whole_of, double_of = intrinsic(_whole), intrinsic(_double)
-
-else:
-
-    def whole_of(value: float) -> int:
-        return int(np.float64(value).view(np.int64))
-
-    def double_of(value: int) -> float:
-        return float(np.int64(value).view(np.float64))
+@jit
+def double_of(value: int) -> float:
+    """The double that 64 bits are."""
+    return np.int64(value).view(np.float64)
 
 
 # --- Exponentials ---------------------------------------------------------------------------------

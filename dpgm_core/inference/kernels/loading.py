@@ -1,32 +1,46 @@
-"""Choice of the executor of an engine, and kernels compiled by numba where it is installed.
+"""Choice of the executor of an engine, and kernels: compiled by numba once, then loaded as machine code.
 
-numba is an extra, `fast`, never required: it must not hold back the newest Python and numpy.
+numba is an extra, `fast`, never required: it must not hold back the newest Python and numpy. Importing it takes longer
+than everything else that a first answer needs, so it is imported only where something has to be compiled.
 """
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
+import json
 import logging
 import os
-import pickle
-import re
 import stat
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias, TypeVar, get_args, overload
 
 from attrs import frozen
 
 from dpgm_core.errors import InferenceError, OptionError
 
-__all__ = ["Executor", "check_executor", "jit", "jit_strictly", "jit_without_nan", "kernels", "resolve_executor"]
+__all__ = [
+    "Executor",
+    "Intrinsic",
+    "Kernel",
+    "check_executor",
+    "has_wide_vectors",
+    "jit",
+    "jit_strictly",
+    "jit_without_nan",
+    "kernels",
+    "multiply",
+    "resolve_executor",
+]
 
 _LOG = logging.getLogger("dpgm")
 
@@ -60,7 +74,7 @@ if sys.platform != "win32":  # where nothing forks
 
 
 def resolve_executor(executor: Executor) -> Literal["numpy", "numba", "log"]:
-    """The executor that is meant. Imports numba for "auto" and "numba", so where a model is compiled, not before.
+    """The executor that is meant. Looks for numba for "auto" and "numba", so where a model is compiled, not before.
 
     Raises OptionError for a name that is none, and where "numba" is asked for and cannot be used; "auto" then does
     without, and says so in the log `dpgm` if numba is installed and broken.
@@ -83,7 +97,7 @@ def check_executor(instance: object, attribute: object, value: object) -> None:
 
 
 def _lack() -> str | None:
-    """Why numba cannot be used and what would do; None if it can."""
+    """Why kernels cannot be used and what would do; None if they can."""
     if not _LACKS:  # no lock where this is known: the caller may be importing, and the lock's holder may wait for that
         with _LOCKS[0]:
             if not _LACKS:
@@ -92,9 +106,11 @@ def _lack() -> str | None:
 
 
 def _find_lack() -> str | None:
+    """numba is not imported where it has compiled for this environment before."""
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0") and _has_compiled():
+        return None
     try:
-        import numba
-        from numba.core.compiler_lock import global_compiler_lock
+        _import_numba()
     except ModuleNotFoundError as error:
         if error.name == "numba":
             return "is not installed: pip install 'dpgm-core[fast]'"
@@ -102,14 +118,22 @@ def _find_lack() -> str | None:
     except Exception as error:  # numba refuses numpy's version when it is imported, and loads LLVM
         cause = error
     else:
-        _LOCKS.append(global_compiler_lock)
-        return "may not compile, as NUMBA_DISABLE_JIT is set: unset it" if numba.config.DISABLE_JIT else None
+        return "may not compile, as NUMBA_DISABLE_JIT is set: unset it" if _import_numba().config.DISABLE_JIT else None
     lack = f"is installed but fails on import ({_line(cause)}): pip install --upgrade 'dpgm-core[fast]'"
     _LOG.warning("dpgm: numba %s; inference goes on without it, slower", lack)
     return lack
 
 
-def kernels(name: str) -> ModuleType:
+def _import_numba() -> Any:
+    import numba
+    from numba.core.compiler_lock import global_compiler_lock
+
+    if global_compiler_lock not in _LOCKS:
+        _LOCKS.append(global_compiler_lock)
+    return numba
+
+
+def kernels(name: str) -> Any:
     """Return the module `name` of this package, with its kernels compiled or loaded from disk; only with numba.
 
     Raises InferenceError where numba cannot compile them on this machine, or is not there: an engine may have come from
@@ -117,23 +141,99 @@ def kernels(name: str) -> ModuleType:
     """
     if lack := _lack():
         raise InferenceError(f"this engine runs on numba, which {lack}; or compile it again with executor = 'numpy'")
-    with _LOCKS[0]:
-        try:
-            return import_module(f"dpgm_core.inference.kernels.{name}")
-        except Exception as error:
-            raise InferenceError(
-                f"numba cannot compile dpgm's kernels here ({_line(error)}); executor = 'numpy' does without it"
-            ) from error
+    if name not in _NAMESPACES:
+        with _LOCKS[0]:
+            try:
+                module = import_module(f"dpgm_core.inference.kernels.{name}")
+                loaded = {kernel.name: kernel.loaded for kernel in _ENTRIES.get(module.__name__, {}).values()}
+            except Exception as error:
+                raise InferenceError(
+                    f"numba cannot compile dpgm's kernels here ({_line(error)}); executor = 'numpy' does without it"
+                ) from error
+            _NAMESPACES[name] = SimpleNamespace(**vars(module) | loaded)
+    return _NAMESPACES[name]
+
+
+# --- Kernels --------------------------------------------------------------------------------------
+
+#: Module -> name -> the kernels that Python calls; name -> a module with those loaded.
+_ENTRIES: dict[str, dict[str, Kernel]] = {}
+_NAMESPACES: dict[str, SimpleNamespace] = {}
+
+
+class Kernel:
+    """A function for numba to compile; without numba it runs as it is.
+
+    fastmath: what LLVM may do to its arithmetic. signature: of a kernel that Python calls.
+    """
+
+    def __init__(self, function: Callable[..., Any], fastmath: frozenset[str], signature: str | None = None) -> None:
+        self.function, self.fastmath, self.signature = function, fastmath, signature
+        self.name, self.__module__, self.__doc__ = function.__name__, function.__module__, function.__doc__
+        #: Whether it came from disk, once it is loaded.
+        self.from_disk: bool | None = None
+        if signature:
+            _ENTRIES.setdefault(function.__module__, {})[self.name] = self
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.loaded(*arguments)
+
+    def __reduce__(self) -> str:
+        return self.name  # of its module
+
+    @cached_property
+    def loaded(self) -> Callable[..., Any]:
+        """Machine code as a function of Python."""
+        if _lack():
+            return self.function
+        if self.signature is None:
+            _import_numba()
+            dispatcher: Callable[..., Any] = _compiling().compile_for_python(self)
+            return dispatcher
+        with _LOCKS[0]:
+            return _load_entries(self.function)[self.name]
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """numba's, for kernels that call this one."""
+        return _compiling().dispatcher_of(self)
+
+    @cached_property
+    def _numba_type_(self) -> Any:
+        """What numba asks for where a kernel calls this one."""
+        return _compiling().type_of(self)
+
+
+def _compiling() -> Any:
+    """The module that imports numba."""
+    return import_module("dpgm_core.inference.kernels.compiling")
+
+
+@frozen(slots=False)
+class Intrinsic:
+    """An intrinsic of numba for kernels, `name` of a module that imports numba: only compiling imports it."""
+
+    module: str
+    name: str
+
+    @cached_property
+    def _numba_type_(self) -> Any:
+        return _compiling().type_of_intrinsic(getattr(import_module(self.module), self.name))
+
+
+#: multiply(memory, r, p, q, rows, columns, terms, turned_p, turned_q): r = p q by BLAS. Matrices lie at these places of
+#: memory row by row, turned ones column by column.
+multiply: Any = Intrinsic("dpgm_core.inference.kernels.compiling", "multiply")
 
 
 @frozen
 class _Jit:
-    """Compile a kernel: without the GIL, kept on disk for other processes. Without numba it stays what it is.
+    """Make a kernel of a function: without the GIL, kept on disk for other processes.
 
     As a mere decorator for what kernels call: compiled for whatever they pass. With a signature for what Python calls:
-    compiled or loaded at once, and arguments of other types raise TypeError. It is one of numba's, such as
-    "float64(float64[::1], int64)"; an array that may be read only, as those of `Tables`, is
-    "Array(float64, 1, 'C', readonly=True)".
+    arguments of other types raise TypeError. It is one of numba's, such as "float64(float64[::1], int64)", of numbers
+    and contiguous arrays of float64 or int64; an array that may be read only, as those of `Tables`, is
+    "Array(float64, 1, 'C', readonly=True)". Kernels may not allocate: they write to what they are passed.
 
     Cached kernels are ignored when any file of the kernel's folder changes. Values from elsewhere are constants to
     numba, and a change of those would go unseen: pass them.
@@ -148,24 +248,9 @@ class _Jit:
     def __call__(self, target: _Function) -> _Function: ...
 
     def __call__(self, target: Any) -> Any:
-        return partial(self._for_python, target) if isinstance(target, str) else self._for_kernels(target)
-
-    def _for_kernels(self, function: Any) -> Any:
-        if _lack():
-            return function
-        from numba import njit
-
-        # A division by zero gives what numpy gives: raising would keep loops from becoming vectors.
-        kernel = njit(nogil=True, fastmath=set(self.fastmath), error_model="numpy")(function)
-        kernel._cache = KernelCache(function)
-        return kernel
-
-    def _for_python(self, signature: str, function: Any) -> Any:
-        kernel = self._for_kernels(function)
-        if kernel is not function:
-            kernel.compile(signature)
-            kernel.disable_compile()
-        return kernel
+        if isinstance(target, str):
+            return partial(Kernel, fastmath=self.fastmath, signature=target)
+        return Kernel(target, self.fastmath)
 
 
 #: Sums may be taken in any order, so that they may run in vectors; infinities and NaN keep their meaning.
@@ -182,18 +267,17 @@ def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {text[:200]}"
 
 
-# --- Compiled kernels on disk, in place of numba's own cache --------------------------------------
-# numba's own notices neither a damaged file, which may raise, crash or give wrong numbers, nor a change of a function
-# that another one calls, nor who may write to the folder. Here each kernel's file is named by all that its machine code
-# depends on, holds a checksum of itself, and is read only from a folder in which nobody else may write. Whatever does
-# not fit is compiled again: a file is never more than time saved.
+# --- Machine code on disk --------------------------------------------------------------------------
+# numba's own cache notices neither a damaged file, which may raise, crash or give wrong numbers, nor a change of a
+# function that another one calls, nor who may write to the folder; and loading from it needs numba. Here an object file
+# has all kernels of a module. It is named by all that its machine code depends on, holds a checksum of itself, and is
+# read only from a folder in which nobody else may write. Whatever does not fit is compiled again: a file is never more
+# than time saved. llvmlite alone loads it, as numba would.
 
-#: What numba asks of the environment that changes machine code.
-_SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "LLVM_PASS_TIMINGS")
 _SUFFIX = ".kernel"
 _DIGEST = hashlib.sha256().digest_size
 #: Files in a folder; beyond them the oldest go when one is written, as those of versions that nobody has any more.
-_MAX_FILES = 400
+_MAX_FILES = 100
 
 
 def folders() -> tuple[Path, ...]:
@@ -213,108 +297,112 @@ def _user_cache() -> Path:
     return Path(cache_home) if cache_home.startswith("/") else Path.home() / ".cache"
 
 
-class KernelCache:
-    """One function's kernels on disk, by the names that numba's dispatcher asks of its cache."""
+def _load_entries(function: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    """All kernels of a function's module that Python calls, from disk or compiled."""
+    entries = _ENTRIES[function.__module__]
+    home = Path(function.__code__.co_filename)
+    signatures = sorted((name, kernel.signature) for name, kernel in entries.items())
+    key = _hash(_environment(), home.stem, _sources(home.parent), signatures)
+    paths = [folder / f"{home.stem}-{_environment().hex()[:16]}-{key.hex()[:16]}{_SUFFIX}" for folder in folders()]
+    loaded = _read(paths, key, entries)
+    from_disk = loaded is not None
+    if loaded is None:
+        _import_numba()
+        machine_code, needed = _compiling().compile_entries(home.stem, entries)
+        payload = json.dumps(needed).encode() + b"\n" + machine_code
+        loaded = _link(payload, entries)
+        _keep(paths, _hash(key, payload) + payload)
+    for kernel in entries.values():
+        kernel.from_disk = from_disk
+    return loaded
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._name = function.__name__
-        home = Path(function.__code__.co_filename)
-        self._about = (home.stem, function.__qualname__, _sources(home.parent), _sources(Path(__file__).parent))
 
-    @property
-    def cache_path(self) -> str | None:
-        """The folder that is looked into first; for numba's statistics."""
-        return next(map(str, folders()), None)
-
-    def flush(self) -> None:
-        """Nothing is thrown away: what is compiled again takes the place of what is there."""
-
-    def load_overload(self, signature: Any, context: Any) -> Any:
-        """Return what numba compiled for a signature, or None."""
-        from numba.core.compiler import CompileResult
-
-        key = self._key(signature, context.codegen())
-        for path in self._paths(key):
-            try:
-                with path.open("rb") as file:
-                    _require_own(path, os.fstat(file.fileno()))
-                    content = file.read()
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-            except OSError as error:
-                _warn_unused(path.parent, str(error))
-                continue
-            payload = content[_DIGEST:]
-            if content[:_DIGEST] != _checksum(key, payload):
-                _warn_recompiled(path, "is damaged")
-                continue
-            try:
-                called, reduced = pickle.loads(payload)
-                _provide(context, called)
-                return CompileResult._rebuild(context, *reduced)
-            except Exception as error:  # whatever another numba or LLVM thinks of it
-                _warn_recompiled(path, f"cannot be loaded ({type(error).__name__})")
-        return None
-
-    def save_overload(self, signature: Any, result: Any) -> None:
-        """Keep what numba has compiled in the first folder that takes it."""
-        from numba.core.serialize import dumps
-
+def _read(paths: list[Path], key: bytes, entries: Mapping[str, Kernel]) -> dict[str, Callable[..., Any]] | None:
+    """What the first file has that fits."""
+    for path in paths:
         try:
-            key = self._key(signature, result.codegen)
-            payload: bytes = dumps((_symbols_called(result.library), result._reduce()))
-        except Exception as error:
-            _LOG.warning("dpgm: a compiled kernel is not kept for other processes (%s)", error)
+            with path.open("rb") as file:
+                _require_own(path, os.fstat(file.fileno()))
+                content = file.read()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            _warn_unused(path.parent, str(error))
+            continue
+        payload = content[_DIGEST:]
+        if content[:_DIGEST] != _hash(key, payload):
+            _warn_recompiled(path, "is damaged")
+            continue
+        try:
+            return _link(payload, entries)
+        except Exception as error:  # whatever another LLVM thinks of it
+            _warn_recompiled(path, f"cannot be loaded ({type(error).__name__})")
+    return None
+
+
+def _keep(paths: list[Path], content: bytes) -> None:
+    """Write to the first folder that takes it."""
+    failed = []
+    for path in paths:
+        try:
+            _write(path, content)
+        except OSError as error:
+            failed.append(str(error))
+        else:
             return
-        failed = []
-        for path in self._paths(key):
-            try:
-                _write(path, _checksum(key, payload) + payload)
-            except OSError as error:
-                failed.append(str(error))
-            else:
-                return
-        _warn_uncached("; ".join(failed) or "the user has no home")
-
-    def _key(self, signature: Any, codegen: Any) -> bytes:
-        """Hash all that machine code depends on: our sources, versions of the compilers, the processor, settings."""
-        import llvmlite
-        import numba
-        import numpy as np
-
-        versions = (numba.__version__, llvmlite.__version__, np.__version__, sys.implementation.cache_tag, sys.abiflags)
-        settings = [str(vars(numba.config).get(name)) for name in _SETTINGS]
-        text = repr((self._about, str(signature), versions, codegen.magic_tuple(), settings))
-        return hashlib.sha256(text.encode()).digest()
-
-    def _paths(self, key: bytes) -> Iterator[Path]:
-        for folder in folders():
-            yield folder / f"{self._name}-{key.hex()[:32]}{_SUFFIX}"
+    _warn_uncached("; ".join(failed) or "the user has no home")
 
 
-def _symbols_called(library: Any) -> list[str]:
-    """The functions that machine code takes from the process."""
-    declared = re.findall(r'^declare [^@\n]*@"?([^"(\n]+)"?\(', library.get_llvm_str(), re.MULTILINE)
-    return sorted({name for name in declared if not name.startswith("llvm.")})
+def _has_compiled() -> bool:
+    """Whether numba has compiled kernels in this environment, so that it works."""
+    try:
+        pattern = f"*-{_environment().hex()[:16]}-*{_SUFFIX}"
+    except Exception:  # no numba, or no llvmlite
+        return False
+    return any(any(folder.glob(pattern)) for folder in folders())
 
 
-def _provide(context: Any, called: Iterable[str]) -> None:
-    """Make sure that these functions are in the process: LLVM ends it where one is lacking.
-
-    numba's runtime nearly always is enough. Registering all that numba can compile, as its own cache does, would take
-    .3 s of each process.
-    """
+@cache
+def _environment() -> bytes:
+    """Hash all that machine code depends on but its sources: versions, the processor, numba's settings."""
     from llvmlite import binding
-    from numba.core.runtime import rtsys
 
-    rtsys.initialize(context)
-    if any(binding.address_of_symbol(name) is None for name in called):
-        context.refresh()
+    settings = sorted(one for one in os.environ.items() if one[0].startswith("NUMBA_") and one[0] not in _HARMLESS)
+    with suppress(OSError):  # numba's settings of a folder
+        settings.append(("", _hash(Path(".numba_config.yaml").read_bytes()).hex()))
+    processor = (binding.get_process_triple(), binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten())
+    return _hash(_versions(), processor, settings, _sources(Path(__file__).parent))
 
 
-def _checksum(key: bytes, payload: bytes) -> bytes:
-    """Hash payload and key, so that a file under another's name is not taken either."""
-    return hashlib.sha256(key + payload).digest()
+#: Variables of numba that change no machine code.
+_HARMLESS = ("NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_DISABLE_JIT")
+
+
+def has_wide_vectors() -> bool:
+    """Whether the processor, as numba's settings have it, has registers of eight doubles, and many of them."""
+    try:
+        from llvmlite import binding
+    except Exception:  # then nothing is compiled
+        return False
+    if os.environ.get("NUMBA_ENABLE_AVX", "1") == "0":
+        return False
+    features = os.environ.get("NUMBA_CPU_FEATURES")
+    return "+avx512f" in (binding.get_host_cpu_features().flatten() if features is None else features)
+
+
+def _versions() -> tuple[Any, ...]:
+    import llvmlite
+    import numpy as np
+
+    spec = find_spec("numba")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError("No module named 'numba'", name="numba")
+    numba = Path(spec.origin).with_name("_version.py").read_bytes()
+    return numba, llvmlite.__version__, np.__version__, sys.implementation.cache_tag, sys.abiflags
+
+
+def _hash(*parts: Any) -> bytes:
+    return hashlib.sha256(repr(parts).encode()).digest()
 
 
 @lru_cache
@@ -387,3 +475,103 @@ def _warn_uncached(cause: str) -> None:
         "NUMBA_CACHE_DIR may name a folder of your own",
         cause,
     )
+
+
+# --- Machine code in a process --------------------------------------------------------------------
+
+
+class _Definition(ctypes.Structure):
+    """PyMethodDef of Python's C API."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_FASTCALL = 0x80
+#: Of the names of the functions that Python calls; the table of addresses that the process writes into the object:
+#: numpy's type of arrays, BLAS's dgemm, TypeError, SystemError and None.
+PREFIX, TABLE = "dpgm_call_", "dpgm_addresses"
+#: What machine code needs as long as the process lives.
+_KEPT: list[Any] = []
+
+
+def _link(payload: bytes, entries: Mapping[str, Kernel]) -> dict[str, Callable[..., Any]]:
+    """Load an object file, and make its entries functions of Python. payload: symbols that it needs, and the file.
+
+    Raises ValueError for what it lacks: LLVM would end the process.
+    """
+    import numpy as np
+    from llvmlite import binding
+
+    names, _, machine_code = payload.partition(b"\n")
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    target = binding.Target.from_triple(binding.get_process_triple())
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target.create_target_machine(jit=True))
+    lacking = [name for name in json.loads(names) if binding.address_of_symbol(name) is None]  # once there is an engine
+    if lacking:
+        raise ValueError(f"the process lacks {', '.join(lacking)}")
+    engine.add_object_file(binding.ObjectFileRef.from_data(machine_code))
+    engine.finalize_object()
+    table = (ctypes.c_void_p * 5).from_address(engine.get_global_value_address(TABLE))
+    gemm = _Gemm(_find_gemm)
+    table[:] = [id(np.ndarray), ctypes.cast(gemm, ctypes.c_void_p).value, id(TypeError), id(SystemError), id(None)]
+    _TABLES.append(table)
+    _KEPT.extend((engine, gemm))
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
+        ("PyCFunction_NewEx", ctypes.pythonapi)
+    )
+    loaded = {}
+    for name in entries:
+        address = engine.get_function_address(PREFIX + name)
+        if not address:
+            raise ValueError(f"no kernel {name}")
+        definition = _Definition(name.encode(), address, _FASTCALL, None)
+        _KEPT.append(definition)
+        loaded[name] = make(ctypes.addressof(definition), None, None)
+    return loaded
+
+
+_Gemm = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 13)
+#: Addresses that machine code reads; the second one is of dgemm.
+_TABLES: list[Any] = []
+
+
+def _find_gemm(*arguments: int) -> None:
+    """Stand for dgemm until it is called: only then is SciPy's BLAS imported, which takes longer than small answers."""
+    try:
+        from scipy.linalg import cython_blas
+
+        capsule = cython_blas.__pyx_capi__["dgemm"]
+        api = ctypes.pythonapi
+        name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
+        address_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+            ("PyCapsule_GetPointer", api)
+        )
+        address = address_of(capsule, name_of(capsule))
+    except Exception:  # what is raised here would be lost, with the product
+        _multiply_with_numpy(*arguments)
+        return
+    _Gemm(address)(*arguments)
+    for table in _TABLES:
+        table[1] = address
+
+
+def _multiply_with_numpy(*arguments: int) -> None:
+    """dgemm with factors 1 and 0, of matrices without gaps."""
+    import numpy as np
+
+    turned = [ctypes.c_char.from_address(one).value == b"t" for one in arguments[:2]]
+    m, n, k = (ctypes.c_int.from_address(one).value for one in arguments[2:5])
+    sizes = ((m, k), (k, n), (m, n))
+    first, second, result = (
+        np.ctypeslib.as_array(ctypes.cast(arguments[place], ctypes.POINTER(ctypes.c_double)), (one * two,))
+        for place, (one, two) in zip((6, 8, 11), sizes, strict=True)
+    )
+    one = first.reshape(m, k) if turned[0] else first.reshape(k, m).T
+    two = second.reshape(k, n) if turned[1] else second.reshape(n, k).T
+    np.matmul(two.T, one.T, out=result.reshape(n, m))

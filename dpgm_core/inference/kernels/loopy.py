@@ -23,7 +23,10 @@ DONE, CONTRADICTION, UNDERFLOW = 0, 1, 2
 _MIN_SAFE_PRODUCT = 1e-300
 
 
-@jit
+@jit(
+    "Tuple((int64, int64, float64, float64))(float64[::1], int64[::1], int64[:, ::1], int64[::1], int64[::1], "
+    "int64[::1], float64[::1], int64)"
+)
 def run(
     memory: FloatArray,
     places: IntArray,
@@ -40,8 +43,9 @@ def run(
     in `FlatPlan`. settings: damping, tolerance, and a floor; entries of messages below the floor count as it. limit:
     sweeps at most; all are made, undamped, where the tolerance is below 0.
     """
-    cells, entries, old, fresh, others, below, above = places
-    damping, tolerance, floor = settings
+    cells, entries, old, fresh = places[0], places[1], places[2], places[3]
+    others, below, above = places[4], places[5], places[6]
+    damping, tolerance, floor = settings[0], settings[1], settings[2]
     smallest = 1.0
     for cell in memory[:cells]:
         if 0.0 < cell < smallest:
@@ -58,13 +62,13 @@ def run(
             if not smallest * low ** row[0] > _MIN_SAFE_PRODUCT:
                 return UNDERFLOW, iteration, residual, 0.0
             if last:
-                log_partition += _factor_beliefs(memory, row, others, below)
+                log_partition += _factor_beliefs(memory, row, others, below, fresh)
             else:
                 _from_factors(memory, row, others, fresh, below, above)
         if last:
             log_partition += _attributes(memory, variables, incoming, old)
             return DONE if log_partition > -np.inf else CONTRADICTION, iteration, residual, log_partition
-        if not _normalise(memory, variables, fresh):
+        if not _normalise(memory, variables, fresh, others):
             return CONTRADICTION, iteration, residual, 0.0
         if tolerance >= 0.0:
             new, before = memory[fresh : fresh + entries], memory[old : old + entries]
@@ -85,7 +89,8 @@ def _to_factors(memory: FloatArray, variables: IntArray, incoming: IntArray, mes
     """
     low = 1.0
     for v in range(variables.shape[0]):
-        base, size, width, degree, count, first, _, _ = variables[v]
+        base, size, width = variables[v, 0], variables[v, 1], variables[v, 2]
+        degree, count, first = variables[v, 3], variables[v, 4], variables[v, 5]
         for x in range(size):
             rows, out = memory[messages + base + x * width :], memory[others + base + x * width :]
             for i in range(first, first + count):
@@ -121,24 +126,25 @@ def _from_factors(memory: FloatArray, row: IntArray, others: int, fresh: int, be
 
     With A_m the table and A_j = sum_{x_j} A_{j+1} in_j, axis j is sent sum_{x_0..x_{j-1}} A_{j+1} in_0 .. in_{j-1}.
     """
-    order, count, cells, width = row[:4]
-    axes = row[4 : 4 + 4 * order].reshape((order, 4))
+    order, count, cells, width = row[0], row[1], row[2], row[3]
+    axes = row[4 : 4 + 4 * order]  # four numbers each
     for start in range(0, count, width):
         n = min(width, count - start)
         source, stride = cells + start, count
         if order == 1:
-            for x in range(axes[0, 0]):
+            for x in range(axes[0]):
                 for i in range(n):
-                    memory[fresh + axes[0, 1] + x * axes[0, 2] + start + i] = memory[source + x * count + i]
+                    memory[fresh + axes[1] + x * axes[2] + start + i] = memory[source + x * count + i]
             continue
         before, apart = _prefixes(memory, axes, order - 1, others + start, n, below, width)
         for j in range(order - 1, 0, -1):
-            rows, size, port, step, place = 1, axes[j, 0], axes[j, 1] + start, axes[j, 2], axes[j, 3]
+            rows, size, port = 1, axes[4 * j], axes[4 * j + 1] + start
+            step, place = axes[4 * j + 2], axes[4 * j + 3]
             for i in range(j):
-                rows *= axes[i, 0]
+                rows *= axes[4 * i]
             target = above + place
             if j == 1:
-                target, before, apart = fresh + axes[0, 1] + start, others + axes[0, 1] + start, axes[0, 2]
+                target, before, apart = fresh + axes[1] + start, others + axes[1] + start, axes[2]
             else:
                 before = below + place
             for x in range(rows + size):
@@ -159,9 +165,10 @@ def _prefixes(
     """Write the products of the messages of the axes before j, for j = 2 .. last; where that of `last` stands, and the
     length of its rows.
     """
-    rows, before, stride = axes[0, 0], messages + axes[0, 1], axes[0, 2]
+    rows, before, stride = axes[0], messages + axes[1], axes[2]
     for j in range(2, last + 1):
-        size, port, step, place = axes[j - 1, 0], axes[j - 1, 1], axes[j - 1, 2], below + axes[j, 3]
+        size, port, step = axes[4 * j - 4], axes[4 * j - 3], axes[4 * j - 2]
+        place = below + axes[4 * j + 3]
         for row in range(rows * size):
             one = memory[before + row // size * stride :]
             two = memory[messages + port + row % size * step :]
@@ -195,24 +202,25 @@ def _dot(memory: FloatArray, to: Any, one: Any, between: Any, two: Any, step: An
 
 
 @jit
-def _normalise(memory: FloatArray, variables: IntArray, messages: int) -> bool:
-    """Divide each message by its largest entry; False where one is all zero."""
+def _normalise(memory: FloatArray, variables: IntArray, messages: int, scratch: int) -> bool:
+    """Divide each message by its largest entry; False where one is all zero. scratch: of a row of messages."""
     total = 0.0
     for v in range(variables.shape[0]):
         base, size, width = variables[v, 0], variables[v, 1], variables[v, 2]
         if not variables[v, 6]:  # another class of the same size has done it
             continue
-        block = memory[messages + base : messages + base + size * width].reshape((size, width))
-        tops = block[0].copy()
-        for x in range(1, size):
+        tops = memory[scratch : scratch + width]
+        for x in range(size):
+            row = memory[messages + base + x * width : messages + base + (x + 1) * width]
             for i in range(width):
-                tops[i] = max(block[x, i], tops[i])
+                tops[i] = max(row[i], tops[i]) if x else row[i]
         for i in range(width):
             tops[i] = 1.0 / tops[i]
             total += tops[i]
         for x in range(size):
+            row = memory[messages + base + x * width : messages + base + (x + 1) * width]
             for i in range(width):
-                block[x, i] *= tops[i]
+                row[i] *= tops[i]
     return total < np.inf
 
 
@@ -248,18 +256,23 @@ def _damp(fresh: FloatArray, old: FloatArray, damping: float) -> None:
 
 
 @jit
-def _factor_beliefs(memory: FloatArray, row: IntArray, others: int, below: int) -> float:
-    """Turn one class of factors' potentials into normalised beliefs; returns the summed logs of what they sum to."""
-    order, count, cells, width = row[:4]
-    axes = row[4 : 4 + 4 * order].reshape((order, 4))
-    size, port, step = axes[order - 1, 0], axes[order - 1, 1], axes[order - 1, 2]
+def _factor_beliefs(memory: FloatArray, row: IntArray, others: int, below: int, scratch: int) -> float:
+    """Turn one class of factors' potentials into normalised beliefs; returns the summed logs of what they sum to.
+
+    scratch: of a row of messages.
+    """
+    order, count, cells, width = row[0], row[1], row[2], row[3]
+    axes = row[4 : 4 + 4 * order]  # four numbers each
+    size, port, step = axes[4 * order - 4], axes[4 * order - 3], axes[4 * order - 2]
     rows, log_sums = 1, 0.0
     for j in range(order - 1):
-        rows *= axes[j, 0]
+        rows *= axes[4 * j]
     for start in range(0, count, width):
         n = min(width, count - start)
         before, apart = _prefixes(memory, axes, order - 1, others + start, n, below, width)
-        sums = np.zeros(n)
+        sums = memory[scratch : scratch + n]
+        for i in range(n):
+            sums[i] = 0.0
         for number in range(rows * size):
             table = memory[cells + number * count + start :]
             last = memory[others + port + start + number % size * step :]
@@ -282,7 +295,8 @@ def _attributes(memory: FloatArray, variables: IntArray, incoming: IntArray, mes
     """sum_i (1 - d_i) log z_i, z_i the sum over labels of the product of the messages to attribute i."""
     total = 0.0
     for v in range(variables.shape[0]):
-        base, size, width, degree, count, first, _, weights = variables[v]
+        base, size, width = variables[v, 0], variables[v, 1], variables[v, 2]
+        degree, count, first, weights = variables[v, 3], variables[v, 4], variables[v, 5], variables[v, 7]
         for i in range(count):
             z = 0.0
             for x in range(size):

@@ -48,10 +48,11 @@ def load(tmp_path, monkeypatch):
         for module in (name, f"{name}_inner"):
             sys.modules.pop(module, None)
         importlib.invalidate_caches()
-        caching._sources.cache_clear()
-        caching._warn_uncached.cache_clear()
-        caching._warn_unused.cache_clear()
-        return importlib.import_module(name).kernel
+        for one in (caching._sources, caching._environment, caching._warn_uncached, caching._warn_unused):
+            one.cache_clear()
+        kernel = importlib.import_module(name).kernel
+        assert kernel.loaded is kernel.loaded
+        return kernel
 
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # files change within a second
     yield loaded
