@@ -19,8 +19,8 @@ _NEIGHBOURS = "tests/neighbours/test_engines.py"
 ENGINES: dict[str, tuple[list[str], str]] = {
     "spark": (["-e plugins/dpgm-spark[spark,jdk]"], f"plugins/dpgm-spark {_NEIGHBOURS}"),
     "remote": (
-        ["-e .[remote]", "-e app[formats]"],
-        "tests/sources tests/e2e/test_remote.py -k 'remote or partitions or another_program'",
+        ["-e .[remote]", "-e app[formats]", "s3fs", "moto[server]", "gcsfs", "gcp-storage-emulator"],
+        "tests/sources tests/e2e/test_remote.py -k 'remote or buckets or partitions or another_program'",
     ),
     "dask": (["-e plugins/dpgm-dask"], f"plugins/dpgm-dask/tests {_NEIGHBOURS}"),
     "sql": (["-e plugins/dpgm-sql[duckdb,sqlite,postgresql]", "pgserver"], f"plugins/dpgm-sql {_NEIGHBOURS}"),
