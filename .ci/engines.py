@@ -1,6 +1,6 @@
 """Records in an engine: for each, an environment of its own, its plugin's tests with the conformance kit, and a fit.
 
-    python3 .ci/engines.py [spark] [remote] [dask] [sql]
+    python3 .ci/engines.py [spark] [spark4] [remote] [dask] [sql]
 
 The README's commands install none of them. pip alone makes the environments: of Spark it brings a Java, of PostgreSQL
 a server. Standard library only.
@@ -18,9 +18,11 @@ _NEIGHBOURS = "tests/neighbours/test_engines.py"
 #: What pip installs besides dpgm, and where the tests are.
 ENGINES: dict[str, tuple[list[str], str]] = {
     "spark": (["-e plugins/dpgm-spark[spark,jdk]"], f"plugins/dpgm-spark {_NEIGHBOURS}"),
+    # Of a Java of the machine, in JAVA_HOME.
+    "spark4": (["-e plugins/dpgm-spark[spark4]"], f"plugins/dpgm-spark {_NEIGHBOURS}"),
     "remote": (
-        ["-e .[remote]", "-e app[formats]"],
-        "tests/sources tests/e2e/test_remote.py -k 'remote or partitions or another_program'",
+        ["-e .[remote]", "-e app[formats]", "s3fs", "moto[server]", "gcsfs", "gcp-storage-emulator"],
+        "tests/sources tests/e2e/test_remote.py -k 'remote or buckets or partitions or another_program'",
     ),
     "dask": (["-e plugins/dpgm-dask"], f"plugins/dpgm-dask/tests {_NEIGHBOURS}"),
     "sql": (["-e plugins/dpgm-sql[duckdb,sqlite,postgresql]", "pgserver"], f"plugins/dpgm-sql {_NEIGHBOURS}"),

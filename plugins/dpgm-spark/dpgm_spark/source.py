@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from inspect import signature
 from typing import Any
 
 import pyarrow as pa
@@ -84,8 +85,8 @@ class SparkSource:
         self._check_options()
         if self.data is not None and not _is_frame(self.data):
             raise DataError(
-                f"source 'spark' takes a pyspark.sql.DataFrame as data, got {_type_name(self.data)}; of Spark Connect "
-                "give path or table"
+                f"source 'spark' takes a pyspark.sql.DataFrame as data, got {_type_name(self.data)}; one of Spark "
+                "Connect has neither RDDs nor a JVM, which sums need: make the frame in a plain session"
             )
 
     def pinned(self, reading: Reading) -> AbstractContextManager[Pinned]:
@@ -162,6 +163,8 @@ class SparkSource:
         """The places of the columns, whose types are such that they have codes, whatever the rows are."""
         from pyspark.sql.pandas.types import to_arrow_type
 
+        # Spark 4 wants a zone for instants, which here are of no time.
+        zoned = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
         fields = frame.schema.fields
         present = [one.name for one in fields]
         types, places = [], []
@@ -177,7 +180,7 @@ class SparkSource:
             types.append(
                 attempt(
                     f"column {name!r} has Spark's type {kind.typeName()}, which has no labels; give plain values",
-                    lambda kind=kind: to_arrow_type(kind),  # type: ignore[misc]
+                    lambda kind=kind: to_arrow_type(kind, **zoned),  # type: ignore[misc]
                 )
             )
         Shipped(reading=reading).check(pa.schema(list(zip(names, types, strict=True))))
@@ -186,7 +189,9 @@ class SparkSource:
 
 def _is_frame(data: Any) -> bool:
     kinds = type(data).__mro__
-    return any(kind.__module__ in _FRAMES and kind.__name__ == "DataFrame" for kind in kinds)
+    # Frames of Connect are subclasses of Spark 4's pyspark.sql.DataFrame too.
+    remote = any(kind.__module__.startswith("pyspark.sql.connect") for kind in kinds)
+    return not remote and any(kind.__module__ in _FRAMES and kind.__name__ == "DataFrame" for kind in kinds)
 
 
 def _stopped(frame: Any) -> bool:

@@ -62,6 +62,9 @@ def main():
         "spark.ui.enabled": "false",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": f"file://{sys.argv[1]}",
+        # Plain text in one file, as in Spark 3.
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.eventLog.compress": "false",
         "spark.log.level": "INFO",
     }
     builder = SparkSession.builder.master("local[2,2]")

@@ -82,6 +82,9 @@ def main():
         "spark.speculation.quantile": "0.5",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": f"file://{folder}/events",
+        # Plain text in one file, as in Spark 3.
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.eventLog.compress": "false",
     }
     builder = SparkSession.builder.master(master).appName("test")
     for name, value in settings.items():

@@ -7,6 +7,7 @@ there is no code in SQL. Texts have no ranges: those with a meaning of their own
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
@@ -38,7 +39,7 @@ def coded(attribute: Attribute, column: Column, engine: Engine, *, utf8: bool = 
 
     >>> age = Column(name="age", declared="bigint", read='"age"', kind=pa.int64())
     >>> coded(Attribute.of_bins("age", [0, 18, 65], unknown="?"), age, "postgresql")
-    'CASE WHEN "age" IS NULL THEN 2 ELSE CASE WHEN "age" < 18 THEN CASE WHEN "age" < 0 THEN 2 ELSE 0 END ELSE CASE ...
+    'CASE WHEN "age" < 18 THEN CASE WHEN "age" < 0 THEN 2 ELSE 0 END ELSE CASE WHEN "age" < 66 THEN 1 ELSE 2 END END'
     """
     if engine == "sqlite":
         return _by_cell(attribute, column.read) if utf8 else None
@@ -61,7 +62,18 @@ def coded(attribute: Attribute, column: Column, engine: Engine, *, utf8: bool = 
         body = f"CASE WHEN {column.read} THEN {yes} ELSE {no} END"
     else:
         body = _ordered(attribute, column.read, kind, engine)
-    return None if body is None else f"CASE WHEN {column.read} IS NULL THEN {null} ELSE {body} END"
+    if body is None or _falls_to(body, null):
+        return body
+    return f"CASE WHEN {column.read} IS NULL THEN {null} ELSE {body} END"
+
+
+def _falls_to(body: str, null: int) -> bool:
+    """Whether NULL has this code without a test of its own: no comparison with it is true, so it takes the last ELSE.
+
+    >>> _falls_to('CASE WHEN "a" < 1 THEN 0 ELSE CASE WHEN "a" < 3 THEN 1 ELSE 2 END END', 2)
+    True
+    """
+    return re.sub("( END)+$", "", body).endswith(f" ELSE {null}")
 
 
 def _texts(attribute: Attribute, read: str, engine: Engine, *, utf8: bool) -> str | None:

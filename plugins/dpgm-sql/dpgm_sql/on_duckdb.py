@@ -28,6 +28,8 @@ _CLOSED = {
     # Tables of 65,536 cells are counted in arrays and not by hashing: half the time.
     "perfect_ht_threshold": "17",
 }
+#: Memory of a count: what is cached of the file, and its tables.
+_MAX_CACHED = "256MiB"
 _PLAIN = {
     *("boolean", "tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"),
     *("float", "double", "decimal", "varchar", "blob", "date", "time", "uuid", "enum"),
@@ -131,7 +133,7 @@ class DuckDb:
         """Return the result of a query of whole numbers."""
         stop = self.connection.interrupt
         with self.clock.running(stop):
-            return guarded(lambda: heard(lambda: self.connection.sql(query).to_arrow_table(), stop), self._failed)
+            return guarded(lambda: heard(lambda: self._counted(query), stop), self._failed)
 
     @property
     def utf8(self) -> bool:
@@ -142,6 +144,19 @@ class DuckDb:
         """Close the connection, and with it the transaction."""
         with suppress(Exception):  # nothing depends on it any more
             self.connection.close()
+
+    def _counted(self, query: str) -> Any:
+        """With little memory, which else the engine fills with the file; what needs more runs once more with all."""
+        low = driver("duckdb", "driver of DuckDB", "duckdb").OutOfMemoryException
+        try:
+            self.connection.execute(f"SET memory_limit = '{_MAX_CACHED}'")
+            return self.connection.sql(query).to_arrow_table()
+        except low:  # which ends the transaction; while the file is open for reading nobody writes to it
+            self.connection.execute("ROLLBACK")
+            self.connection.execute("BEGIN TRANSACTION READ ONLY")
+        finally:
+            self.connection.execute("RESET memory_limit")
+        return self.connection.sql(query).to_arrow_table()
 
     def _schema(self, table: Table, reads: Sequence[str]) -> list[Any]:
         if not reads:

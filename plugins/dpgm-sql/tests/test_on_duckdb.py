@@ -5,6 +5,7 @@ import sys
 from contextlib import closing
 
 import pytest
+from dpgm_sql import on_duckdb
 from dpgm_sql.address import read_address
 from dpgm_sql.on_duckdb import open_duckdb
 from dpgm_sql.source import SqlSource
@@ -68,3 +69,15 @@ def test_nothing_outside_of_the_file_is_read(duckdb_file, tmp_path, content):
         SqlSource(database=duckdb_file.address, table="visits").names()
     with pytest.raises(SourceRefused):
         SqlSource(database=duckdb_file.address, table=[str(tmp_path / "other.csv")]).names()
+
+
+def test_a_count_has_little_memory_unless_it_needs_more(duckdb_file, monkeypatch):
+    """A limit holds for counts alone; one that is not enough is lifted for that count."""
+    duckdb_file.run("CREATE TABLE visits AS SELECT range AS a FROM range(1000000)")
+    limit = "SELECT current_setting('memory_limit')"
+    with closing(open_duckdb(read_address(duckdb_file.address), 60)) as session:
+        usual = session.connection.execute(limit).fetchall()
+        assert session.counted(limit).column(0).to_pylist() == ["256.0 MiB"]
+        monkeypatch.setattr(on_duckdb, "_MAX_CACHED", "8MiB")
+        assert session.counted("SELECT count(*) FROM (SELECT DISTINCT a FROM visits)").column(0).to_pylist() == [10**6]
+        assert session.connection.execute(limit).fetchall() == usual

@@ -164,3 +164,16 @@ def test_a_table_that_changes_between_passes_shows_nothing(postgresql_database):
         with pytest.raises(Exception, match="lock timeout"):
             postgresql_database.run("ALTER TABLE visits ALTER COLUMN a TYPE text")
         assert np.array_equal(pinned.reduce(counts), first)
+
+
+def test_short_queries_are_optimised_and_long_ones_interpreted(large):
+    """What the server compiles is optimised from the same cost on; a query of a large domain is not compiled."""
+    setting = "SELECT CAST(current_setting('{}') AS float8) AS a"
+    jit = "SELECT CASE current_setting('jit') WHEN 'on' THEN 1 ELSE 0 END AS a"
+    with SqlSource(database=large.address, table="visits")._opened() as (session, _):
+        for name in ("jit_inline_above_cost", "jit_optimize_above_cost"):
+            assert session.counted(setting.format(name)) == session.counted(setting.format("jit_above_cost"))
+        default = session.read(jit)
+        session.counted(f"{jit} /* {'x' * 10_000} */")
+        assert session.read(jit).column(0).to_pylist() == [0]
+        assert session.counted(jit) == default
