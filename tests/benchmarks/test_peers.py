@@ -66,6 +66,19 @@ def test_a_run_over_its_limit_is_a_result_until_the_limit_is_higher(tmp_path, mo
     assert limits == [20, 30]
 
 
+@pytest.mark.parametrize(
+    ("why", "said"),
+    [(OutOfTime("used"), "20 CPU seconds"), (subprocess.TimeoutExpired("python", 200), "200 seconds on the wall")],
+)
+def test_a_busy_machine_is_no_limit_of_the_cpu(monkeypatch, why, said):
+    def ends(*_, **__):
+        raise why
+
+    monkeypatch.setattr(whole_peer, "alone", ends)
+    made = synthesize("dpgm auto", TABLE, "1", DELTA, 0, limit=20)
+    assert errors_of(made, TABLE)["ended"] == f"no result in {said}"
+
+
 def _spin():
     while True:
         pass
