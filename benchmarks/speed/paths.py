@@ -2,8 +2,9 @@
 checkout was named, and where the time goes now.
 
 Tables are generated (`cases/`), epsilon = 1, delta = 1e-9, add-remove neighbours. Intervals are the first ones of a
-model that was loaded from its file: 40 refits and the answer. Where the time goes is sampled every 5 ms of CPU time;
-what a function calls of C counts to its module. Both checkouts run at the same time, so under the same load.
+model that was loaded from its file: 40 refits and the answer. Compilation is that of an empty cache, numba's import
+included. Where the time goes is sampled every 5 ms of CPU time; what a function calls of C counts to its module. Both
+checkouts run at the same time, so under the same load.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ PATHS: dict[str, float | None] = {
     "first intervals, 100 columns": None,
     "report, 100 columns": None,
     "sample, 10M rows x 31": None,
+    "first compilation, all kernels": 5,
 }
 #: What one process measures, one after the other.
 TOGETHER = {
@@ -43,6 +45,7 @@ TOGETHER = {
     "aim": ["fit, aim, 40 rounds, 30k x 10"],
     "31": ["first intervals, 31 columns", "sample, 10M rows x 31"],
     "100": ["first intervals, 100 columns", "report, 100 columns"],
+    "kernels": ["first compilation, all kernels"],
 }
 _MOST_SHOWN = 4
 _INTERVAL = 0.005  # seconds between samples
@@ -88,6 +91,7 @@ def _calls(group: str, folder: Path, smoke: bool) -> dict[str, Callable[[], obje
     from benchmarks.cases.coded import Coded, wide
     from benchmarks.cases.tables import planted_graph
     from dpgm_core import Budget, SeededRandomness, Workload, bootstrap, fit, load_model
+    from dpgm_core.inference.kernels.loading import kernels
 
     def fitted(table: Coded, selector: object) -> Any:
         return fit(
@@ -96,6 +100,9 @@ def _calls(group: str, folder: Path, smoke: bool) -> dict[str, Callable[[], obje
         )  # fmt: skip
 
     names = TOGETHER[group]
+    if group == "kernels":
+        os.environ |= dict.fromkeys(("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA"), str(folder))
+        return {names[0]: lambda: [kernels(name) for name in ("contractions", "loopy")]}
     if group == "million":
         table = wide(3, 500, 0) if smoke else wide(12, 1_000_000, 0)
         return {names[0]: lambda: fitted(table, "auto")}

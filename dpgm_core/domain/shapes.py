@@ -305,15 +305,15 @@ def _spikes(
 
     Those next to a value that certainly occurs would have been found, were they as common.
     """
-    found = {}
+    spikes = {}
     for value, count in values.items():
         place = _place(value, 0 if whole else _LEAST)
         low, high = _interval(place, whole)
         near = max(values.get(value - 1, 0), values.get(value + 1, 0)) if whole else 0
         common = max(_SPIKE * places.get(place, 0) * step / (high - low), _SPIKE / 2 * near, SURE * sigma)
         if place != "zero" and places.get(place) and count > common:
-            found[value] = count
-    return dict(sorted(found.items(), key=lambda one: (-one[1], one[0]))[:most])
+            spikes[value] = count
+    return dict(sorted(spikes.items(), key=lambda one: (-one[1], one[0]))[:most])
 
 
 def _edges(

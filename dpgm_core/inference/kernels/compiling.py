@@ -221,18 +221,18 @@ def _write_entry(context: Any, module: ir.Module, name: str, result: Any) -> Non
     require(builder.icmp_signed("==", count, ir.Constant(_I64, len(signature.args))))
     values = []
     for place, one in enumerate(signature.args):
-        given = builder.load(builder.gep(arguments, [ir.Constant(_I64, place)]))
+        argument = builder.load(builder.gep(arguments, [ir.Constant(_I64, place)]))
         if isinstance(one, types.Array):
-            values.append(_read_array(context, builder, require, one, given))
+            values.append(_read_array(context, builder, require, one, argument))
         elif one == types.float64:
-            values.append(_call(builder, "PyFloat_AsDouble", _DOUBLE, given))
+            values.append(_call(builder, "PyFloat_AsDouble", _DOUBLE, argument))
             require_no_error(builder.fcmp_ordered("==", values[-1], ir.Constant(_DOUBLE, -1.0)))
         elif one == types.boolean:
-            truth = _call(builder, "PyObject_IsTrue", _I32, given)
+            truth = _call(builder, "PyObject_IsTrue", _I32, argument)
             require(builder.icmp_signed(">=", truth, ir.Constant(_I32, 0)), failed)
             values.append(builder.icmp_signed("!=", truth, ir.Constant(_I32, 0)))
         else:
-            values.append(_call(builder, "PyLong_AsLongLong", _I64, given))
+            values.append(_call(builder, "PyLong_AsLongLong", _I64, argument))
             require_no_error(builder.icmp_signed("==", values[-1], ir.Constant(_I64, -1)))
     state = _call(builder, "PyEval_SaveThread", _POINTER)
     kernel = context.declare_function(module, result.fndesc)
@@ -253,28 +253,28 @@ def _raise(builder: ir.IRBuilder, error: int, text: str) -> None:
     builder.ret(ir.Constant(_POINTER, None))
 
 
-def _read_array(context: Any, builder: ir.IRBuilder, require: Callable[[Any], None], kind: Any, given: Any) -> Any:
+def _read_array(context: Any, builder: ir.IRBuilder, require: Callable[[Any], None], kind: Any, argument: Any) -> Any:
     """numba's value of an array, whose memory stays the caller's."""
 
     def equal(one: Any, number: int) -> Any:
         return builder.icmp_signed("==", one, ir.Constant(one.type, number))
 
-    of = builder.ptrtoint(_field(builder, given, _HEAD - 8, _POINTER), _I64)
+    of = builder.ptrtoint(_field(builder, argument, _HEAD - 8, _POINTER), _I64)
     require(builder.icmp_signed("==", of, builder.ptrtoint(_address(builder, _ARRAY_TYPE), _I64)))
     dtype = np.dtype(str(kind.dtype))
     flags = _CONTIGUOUS | _ALIGNED | (_WRITEABLE if kind.mutable else 0)
-    description = _field(builder, given, _DESCRIPTION, _POINTER)
-    require(equal(builder.and_(_field(builder, given, _FLAGS, _I32), ir.Constant(_I32, flags)), flags))
-    require(equal(_field(builder, given, _DIMENSIONS, _I32), kind.ndim))
+    description = _field(builder, argument, _DESCRIPTION, _POINTER)
+    require(equal(builder.and_(_field(builder, argument, _FLAGS, _I32), ir.Constant(_I32, flags)), flags))
+    require(equal(_field(builder, argument, _DIMENSIONS, _I32), kind.ndim))
     require(equal(_field(builder, description, _NUMBER, _I32), dtype.num))
     require(equal(_field(builder, description, _BYTE_ORDER, _BYTE), ord(dtype.byteorder)))
-    sizes = _field(builder, given, _SHAPE, _POINTER)
+    sizes = _field(builder, argument, _SHAPE, _POINTER)
     shape = [_field(builder, sizes, 8 * axis, _I64) for axis in range(kind.ndim)]
     strides = [ir.Constant(_I64, dtype.itemsize)]
     for size in shape[:0:-1]:
         strides.insert(0, builder.mul(strides[0], size))
     array = context.make_array(kind)(context, builder)
-    data = builder.bitcast(_field(builder, given, _DATA, _POINTER), context.get_data_type(kind.dtype).as_pointer())
+    data = builder.bitcast(_field(builder, argument, _DATA, _POINTER), context.get_data_type(kind.dtype).as_pointer())
     populate_array(array, data=data, shape=shape, strides=strides, itemsize=dtype.itemsize, meminfo=None)
     return array._getvalue()
 
@@ -303,10 +303,10 @@ def _as_object(builder: ir.IRBuilder, kind: Any, value: Any) -> Any:
 def multiply(
     _: Any, memory: Any, r: Any, p: Any, q: Any, rows: Any, columns: Any, terms: Any, turned_p: Any, turned_q: Any
 ) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, given: Sequence[Any]) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, given[0]).data
-        r, p, q = (builder.bitcast(builder.gep(data, [place]), _POINTER) for place in given[1:4])
-        rows, columns, terms, turned_p, turned_q = given[4:]
+    def generate(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, values[0]).data
+        r, p, q = (builder.bitcast(builder.gep(data, [place]), _POINTER) for place in values[1:4])
+        rows, columns, terms, turned_p, turned_q = values[4:]
 
         def refer(value: Any) -> Any:
             slot = cgutils.alloca_once_value(builder, value)

@@ -299,14 +299,14 @@ def _call(
     builder: Any,
     name: str,
     result: Any,
-    given: Sequence[_Value],
+    values: Sequence[_Value],
     write: Callable[[_Code, Sequence[_Value]], _Value],
 ) -> _Value:
     """Call a function of an array and numbers, one in each module."""
     module = builder.module
     if name in module.globals:
-        return builder.call(module.globals[name], given)
-    function = ir.Function(module, ir.FunctionType(result, [_POINTER, *[value.type for value in given[1:]]]), name)
+        return builder.call(module.globals[name], values)
+    function = ir.Function(module, ir.FunctionType(result, [_POINTER, *[value.type for value in values[1:]]]), name)
     function.linkage = "linkonce_odr"
     # Inlined, all that tiles of any size need would be computed ahead of the caller's loop, and leave registers.
     function.attributes.add("noinline")
@@ -314,7 +314,7 @@ def _call(
     memory, *numbers = function.args
     made = write(_Code(inside, memory), numbers)
     inside.ret_void() if made is None else inside.ret(made)
-    return builder.call(function, given)
+    return builder.call(function, values)
 
 
 def _data(context: Any, builder: Any, signature: Any, array: _Value) -> _Value:
@@ -322,8 +322,8 @@ def _data(context: Any, builder: Any, signature: Any, array: _Value) -> _Value:
 
 
 def _tile_generator(name: str, write: Callable[[_Code, Sequence[_Value]], None]) -> Callable[..., Any]:
-    def generate(context: Any, builder: Any, signature: Any, given: Sequence[_Value]) -> Any:
-        memory, *tables, fresh = given
+    def generate(context: Any, builder: Any, signature: Any, values: Sequence[_Value]) -> Any:
+        memory, *tables, fresh = values
         numbers = [number for table in tables for number in cgutils.unpack_tuple(builder, table)]
         fresh = builder.icmp_unsigned("!=", fresh, ir.Constant(fresh.type, 0))
         _call(builder, name, ir.VoidType(), [_data(context, builder, signature, memory), *numbers, fresh], write)
@@ -350,8 +350,8 @@ def dot_tile(_: Any, memory: Any, r: Any, p: Any, q: Any, size: Any, fresh: Any)
 
 @intrinsic  # type: ignore[untyped-decorator]
 def extremes(_: Any, memory: Any, start: Any, stop: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, given: Sequence[_Value]) -> Any:
-        numbers = [_data(context, builder, signature, given[0]), *given[1:]]
+    def generate(context: Any, builder: Any, signature: Any, values: Sequence[_Value]) -> Any:
+        numbers = [_data(context, builder, signature, values[0]), *values[1:]]
         made = _call(builder, "extremes", _EXTREMES, numbers, _write_extremes)
         values = [builder.extract_value(made, place) for place in range(4)]
         return context.make_tuple(builder, signature.return_type, values)
