@@ -99,13 +99,16 @@ class Objective:
             if distance <= tolerance:
                 break
             length = 1.0
-            while True:
+            while length >= _SHORTEST:
                 after, weighted = yield from self._value(phi + length * step)
                 if self._is_lower(value, after, length, slope, float(weighted @ step)):
                     break
                 length /= 2
-                if length < _SHORTEST:
+            else:  # from changes of gradients that an approximate curvature misleads, or at the end
+                if not pairs:
                     return phi, distance
+                pairs = []
+                continue
             before, solved_before = gradient, solved
             phi, value = phi + length * step, after
             gradient = yield from self._gradient(phi, weighted)

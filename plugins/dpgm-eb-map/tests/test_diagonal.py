@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from dpgm_eb_map import contrasts, diagonal, joints
+from dpgm_eb_map import contrasts, descent, diagonal, joints
 from dpgm_eb_map import run as rounds
 from dpgm_eb_map.contrasts import basis_of
 from dpgm_eb_map.dense import Dense
@@ -382,3 +382,23 @@ def test_directions_are_those_of_the_two_loops_and_change_no_argument():
     np.testing.assert_array_equal(solved, inverse @ gradient)
     for before, after in zip(given, [gradient, *(one for pair in pairs for one in pair[:3])], strict=True):
         np.testing.assert_array_equal(before, after)
+
+
+def test_where_changes_of_gradients_mislead_a_descent_begins_again(monkeypatch):
+    """L-BFGS that turns far aside after each step: Newton's own steps end where a descent that is not misled does."""
+    noisy = small(STRUCTURES["pairs"])
+    basis, moments, phi, _, drift = at_random(noisy)
+    _, marginals, mean = moments.mean(0 * phi)
+    system = Diagonal(blocks_of(basis), basis, marginals, mean, noisy.total, drift)
+    system.set_prior(basis.weights)
+    objective = Objective(moments, system, statistics_of(basis, noisy), noisy.total, basis.weights)
+    expected, _ = objective.minimise(0.1 * phi, 1e-3, 500)
+
+    def misled(gradient, solved, pairs):
+        aside = phi - phi @ gradient / (gradient @ gradient) * gradient
+        return solved + 1e7 * aside if pairs else solved
+
+    monkeypatch.setattr(descent, "_two_loops", misled)
+    actual, distance = objective.minimise(0.1 * phi, 0.1, 500)
+    assert distance <= 0.1
+    np.testing.assert_allclose(actual, expected, atol=0.2)
