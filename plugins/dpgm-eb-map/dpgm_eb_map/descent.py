@@ -27,7 +27,6 @@ _Pair: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, float]
 _Descent: TypeAlias = Generator[_Request, FloatArray | None, tuple[FloatArray, float]]
 
 _MEMORY = 50  # pairs of L-BFGS; where noise rules fewer need three times the steps
-_MAX_RESTARTS = 2  # of L-BFGS; without a bound a selection on 75 columns took twice the time, for the same error
 _SHORTEST = 1e-6  # of a step; shorter ones tell rounding, or the engine's accuracy
 # Of conjugate gradients, the share of r'Wr that is left, and steps. On sixteen binary columns, health, Adult and LBS at
 # epsilon = 10 thirty steps leave .03 to .06, while ten leave .1 to .2 and the correction then often fails to converge;
@@ -65,6 +64,8 @@ class Objective:
 
     noisy: z (p,). total: N. precision: Lam (p,), which the system has as its prior.
     """
+
+    _max_restarts = 0  # of L-BFGS in one descent
 
     def __init__(
         self, moments: Moments, system: System, noisy: FloatArray, total: float, precision: FloatArray
@@ -107,7 +108,7 @@ class Objective:
                     break
                 length /= 2
             else:  # changes of gradients mislead where curvature is approximate; or it is the end
-                if not pairs or restarts == _MAX_RESTARTS:
+                if not pairs or restarts == self._max_restarts:
                     return phi, distance
                 pairs, restarts = [], restarts + 1
                 continue
@@ -200,6 +201,8 @@ class _Likelihood(Objective):
 
     Its gradient costs one inference and stands where `Objective` has W r; its value is not needed.
     """
+
+    _max_restarts = 2  # without a bound a selection on 75 columns took twice the time, for the same error
 
     def _is_lower(self, value: float, after: float, length: float, slope: float, weighted_slope: float) -> bool:
         # The mean of the slopes at both ends of a step is its fall per length (trapezoidal rule).
