@@ -401,6 +401,7 @@ def test_where_changes_of_gradients_mislead_a_descent_begins_again(monkeypatch):
     monkeypatch.setattr(descent, "_two_loops", misled)
     assert objective.minimise(0.1 * phi, 0.1, 500)[1] > 0.1  # a few times
     monkeypatch.setattr(Objective, "_max_restarts", 500)
+    monkeypatch.setattr(descent, "_RESTARTED_STEPS", 500)
     actual, distance = objective.minimise(0.1 * phi, 0.1, 500)
     assert distance <= 0.1
     np.testing.assert_allclose(actual, expected, atol=0.2)
