@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,9 @@ def _is_absent(plugin: Path) -> bool:
 
 # Those for engines that README's commands do not install; `.ci/engines.py` makes an environment for each.
 _ABSENT = sorted(filter(_is_absent, (Path(__file__).parent / "plugins").glob("dpgm-*")))
+# Modules that compile kernels, and are imported only for that: their doctests would import them.
+if find_spec("numba") is None:
+    _ABSENT += [Path(__file__).parent / f"dpgm_core/inference/kernels/{name}.py" for name in ("compiling", "tile_code")]
 
 
 #: Folders of tests that `.ci/run` runs before a change lands, and plain `pytest` leaves out: machines that try whole
