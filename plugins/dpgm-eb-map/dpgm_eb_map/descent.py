@@ -27,8 +27,7 @@ _Pair: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, float]
 _Descent: TypeAlias = Generator[_Request, FloatArray | None, tuple[FloatArray, float]]
 
 _MEMORY = 50  # pairs of L-BFGS; where noise rules fewer need three times the steps
-# Those that help take fewer (Adult at epsilon = 10); without a bound one on 75 columns took 40 s, for the same error.
-_RESTARTED_STEPS = 100
+_RESTARTED_STEPS = 100  # at most, after a restart; Adult at epsilon = 10 converged in fewer
 _SHORTEST = 1e-6  # of a step; shorter ones tell rounding, or the engine's accuracy
 # Of conjugate gradients, the share of r'Wr that is left, and steps. On sixteen binary columns, health, Adult and LBS at
 # epsilon = 10 thirty steps leave .03 to .06, while ten leave .1 to .2 and the correction then often fails to converge;

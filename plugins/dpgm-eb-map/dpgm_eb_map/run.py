@@ -48,8 +48,7 @@ _RESUMED_ROUNDS, _RESUMED_ROUNDS_LARGE = 3, 1
 _ROUNDING_NATS = 1e-9  # nats: rounding of a model that is its prior's centre
 _MAX_REOPENINGS = 4  # at most so often cliques are open_base by force
 # For the records: what the likeliest statistics of them tell is shrunk by a prior of at least this width alone, nats,
-# which keeps cells without records finite; and the steps of that, up to _LARGE. Beyond, where a fit ends, it does so
-# after fewer than a hundred (Adult at epsilon = 10), and 1,500 were 40 s on 75 columns for the same error.
+# which keeps cells without records finite; and the steps of that.
 _RECORDS_SCALE, _RECORDS_STEPS = 2.0, 1500
 _REFIT_TOLERANCE = 0.015  # a refit, one draw of many, ends when Newton's step is shorter than this times sqrt(p)
 
@@ -246,7 +245,7 @@ class Run:
     ) -> list[tuple[FloatArray, float]]:
         steps = _LAST_STEPS
         if self.of_records:
-            steps = _LAST_STEPS if self.basis.size > _LARGE else _RECORDS_STEPS
+            steps = _RECORDS_STEPS
             precision = np.minimum(self.scales.precision(), self.basis.weights / _RECORDS_SCALE**2)
             self.system.set_prior(precision)
             objectives = [one.under(precision) for one in objectives]
