@@ -23,6 +23,7 @@ from dpgm_core.inference.contract import Engine, Inference, Querier, Sampler
 from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.learning.contract import Learner, Refits, Refitter
 from dpgm_core.learning.learner_run import rake_margins, run_learner
+from dpgm_core.learning.simulated_noise import simulated_measurement
 from dpgm_core.models.intervals import checked_replicates
 from dpgm_core.models.model import Model
 from dpgm_core.releases.release import NoisyTables
@@ -203,6 +204,7 @@ class Simulator:
         release = equalize_totals(release)  # weighted rows are simulated as learners see them, one record per person
         self._release, self._engine, self._potentials = release, engine, potentials
         self._sampler: Sampler = engine
+        self._measurement = simulated_measurement(release.measurement)
         self._records = max(1, round(release.total))
         self._expected: FloatArray | None = None
         self._draws: TableDraws | None = None
@@ -219,7 +221,7 @@ class Simulator:
         """Return one simulated release, marked as not private: no records are in it."""
         release = self._release
         counts = Tables(release.structure, self._counts(randomness.generator()))
-        tables = release.measurement.draw(counts, randomness, release.total)
+        tables = self._measurement.draw(counts, randomness, release.total)
         total = release.total
         if release.total_policy == "estimated":
             total = estimate_total(tables, release.measurement.total_variances, contrasts=release.contrasts)[0]

@@ -95,6 +95,7 @@ def test_a_draw_is_stamped_and_repeats_by_its_seed():
     one, again, other = (simulator.draw(SeededRandomness(seed)) for seed in (3, 3, 4))
     assert one.tables.values.tolist() == again.tables.values.tolist() != other.tables.values.tolist()
     assert not one.private and one.provenance == {"simulated": True}
+    assert one.measurement == _release(500).measurement  # and not the one that is quick to draw
     with pytest.raises(InferenceError, match=r"cannot draw records.*junction-tree"):
         Simulator(_release(500), make("inference", "loopy-bp").compile(_STRUCTURE), _THETA)
 
