@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache, partial
 
 import numpy as np
@@ -34,7 +34,8 @@ __all__ = [
 
 # Noise is never taken to be smaller, records**2: counts are whole numbers, and rounding must not look like a signal.
 _LEAST_VARIANCE = 1e-6
-_AT_ONCE = 64  # vectors, which bounds the memory of products with many
+# Vectors, and their cells in all: more leave the cache, and take twice as long.
+_AT_ONCE, _CELLS_AT_ONCE = 64, 2**16
 #: Labels; of an attribute that has more the matrix of contrasts, of the order of their square, is never made.
 WIDE = 256
 
@@ -187,10 +188,10 @@ class Basis:
         """B phi: (p,) or (p, m) to (cells,) or (cells, m), each column in one piece."""
         rows = phi.reshape(self.size, math.prod(phi.shape[1:])).T
         theta = np.zeros((len(rows), self.structure.cells))
-        for low in range(0, len(rows) if self.size else 0, _AT_ONCE):
-            spread = np.take(rows[low : low + _AT_ONCE], self._roles[0], axis=1)
+        for some in self._batches(len(rows) if self.size else 0):
+            spread = np.take(rows[some], self._roles[0], axis=1)
             spread *= self._roles[1]
-            theta[low : low + _AT_ONCE] = self._products.transposed(spread)
+            theta[some] = self._products.transposed(spread)
         return theta.T.reshape(self.structure.cells, *phi.shape[1:])
 
     def matrix(self) -> FloatArray:
@@ -201,10 +202,14 @@ class Basis:
         """B'y: (cells,) or (cells, m) to (p,) or (p, m), each column in one piece."""
         rows = tables.reshape(self.structure.cells, math.prod(tables.shape[1:])).T
         reduced = np.empty((len(rows), self.size))
-        for low in range(0, len(rows), _AT_ONCE):
-            coefficients = self._products.of(rows[low : low + _AT_ONCE])
-            reduced[low : low + _AT_ONCE] = (self._means @ np.ascontiguousarray(coefficients.T)).T
+        for some in self._batches(len(rows)):
+            coefficients = self._products.of(rows[some])
+            reduced[some] = (self._means @ np.ascontiguousarray(coefficients.T)).T
         return reduced.T.reshape(self.size, *tables.shape[1:])
+
+    def _batches(self, vectors: int) -> Iterator[slice]:
+        step = min(_AT_ONCE, max(1, _CELLS_AT_ONCE // max(1, self.structure.cells)))
+        return (slice(low, low + step) for low in range(0, vectors, step))
 
     def parameters(self, potentials: Tables) -> FloatArray:
         """The phi (p,) of a model, over other cliques of the domain perhaps; 0 for effects that it has not.
