@@ -81,6 +81,8 @@ _MAX_CELLS = 2**20
 _OF_NOISE, _OF_LABELS, _OF_SEARCH = Fraction(7, 10), Fraction(1, 10), Fraction(1, 10)
 #: Of mu^2, for shapes, which are few; the rest is for labels.
 _OF_SHAPES = Fraction(1, 4)
+#: The variance of the noise of cells, over that of labels.
+_OF_CELLS = 4
 
 
 def _relation(name: Neighbours | str) -> Neighbours:
@@ -119,25 +121,47 @@ class ColumnsNoise:
 
     shapes_variance: Fraction
     variance: Fraction
+    cells_variance: Fraction
     threshold: int
     columns: int
     labelled: int
+    celled: int
     labels: int
     neighbours: Neighbours = field(converter=_relation)
 
     def __attrs_post_init__(self) -> None:
-        for variance in (self.shapes_variance, self.variance):
+        for variance in (self.shapes_variance, self.variance, self.cells_variance):
             if not isinstance(variance, Fraction) or bounded_variance(variance) != variance:
                 raise BudgetError(f"the noise of columns needs a variance that can be drawn, got {variance!r:.80}")
         whole("the threshold of columns", self.threshold, least=3, most=_MAX_THRESHOLD)
         whole("how many labels a person has", self.labels, least=1, most=_MAX_CELLS)
         whole("the number of columns", self.columns, least=1, most=_MAX_CELLS)
         whole("the number of columns with labels", self.labelled, least=0, most=self.columns)
+        whole("the number of columns with cells", self.celled, least=0, most=self.columns)
 
     @property
     def edge(self) -> int:
         """The noisy count from which shapes are published, persons."""
         return math.ceil(EDGE * self.shapes_sigma)
+
+    @property
+    def low(self) -> int:
+        """The noisy count from which common labels are published, which have noise whether they occur or not."""
+        return math.ceil(EDGE * self.sigma)
+
+    def least(self, is_common: bool) -> int:
+        """Return the noisy count from which a label is published."""
+        return self.low if is_common else self.threshold
+
+    @property
+    def sigma(self) -> float:
+        """The standard deviation of the noise of labels, persons."""
+        return math.sqrt(self.variance)
+
+    @property
+    def cells_sigma(self) -> float:
+        """The standard deviation of the noise of cells, persons."""
+        return math.sqrt(self.cells_variance)
 
     @property
     def shapes_sigma(self) -> float:
@@ -154,14 +178,15 @@ class ColumnsNoise:
     @property
     def mu_squared(self) -> Fraction:
         """mu^2 of the noise of both steps."""
-        moved = self._moved(self.columns)
-        shapes = gaussian_mu_squared(self.shapes_variance, moved)
-        return shapes + (gaussian_mu_squared(self.variance, self._moved(self.labelled)) if self.labelled else 0)
+        counted = (
+            (self.shapes_variance, self.columns), (self.variance, self.labelled), (self.cells_variance, self.celled)
+        )  # fmt: skip
+        return sum((gaussian_mu_squared(one, self._moved(columns)) for one, columns in counted if columns), Fraction(0))
 
     def delta(self, epsilon: Fraction, tables: Fraction = Fraction(0)) -> Fraction:
         """Return the delta at an epsilon of the search, and of tables after it that cost this mu^2."""
         epsilon = min(epsilon, Fraction(_MAX_EPSILON))  # what holds there holds at a larger one
-        twice, cells = 1 + exp_up(epsilon), self._moved(self.columns) + self._moved(self.labelled)
+        twice, cells = 1 + exp_up(epsilon), self._moved(self.columns + self.labelled + self.celled)
         drawn = (cells + (MOVED_CELLS if tables else 0)) * Fraction(DRAWN_APART)
         own = self.labels * self.labelled * self.published
         return min(Fraction(1), Fraction(gdp_delta(self.mu_squared + tables, epsilon)) + twice * (drawn + own))
@@ -173,6 +198,10 @@ class ColumnsNoise:
     def draw_shapes(self, count: int, randomness: Randomness) -> IntArray:
         """Return fresh noise for so many shapes; draw it after the charge."""
         return discrete_gaussian(self.shapes_variance, count, randomness)
+
+    def draw_cells(self, count: int, randomness: Randomness) -> IntArray:
+        """Return fresh noise for so many cells; draw it after the charge."""
+        return discrete_gaussian(self.cells_variance, count, randomness)
 
     def draw_labels(self, count: int, randomness: Randomness) -> IntArray:
         """Return fresh noise for so many labels; draw it after the charge."""
@@ -227,7 +256,7 @@ class ColumnsPlan:
             raise BudgetError(f"columns of any type are found for an (epsilon, delta), got {self.whole}")
         if not isinstance(self.share, Fraction) or not 0 < self.share < 1:
             raise BudgetError(f"the share of columns of any type must lie between 0 and 1, got {self.share!r:.60}")
-        self.noise(len(self.columns))
+        self.noise(len(self.columns), len(self.columns))
         if not self.budget <= self.whole:
             raise BudgetError(
                 f"finding columns of any type would take {self.budget} of {self.whole}; give them a smaller share"
@@ -258,21 +287,25 @@ class ColumnsPlan:
         """What the budget buys, in a word."""
         return f"types, ranges and labels of {len(self.columns)} columns"
 
-    def noise(self, labelled: int) -> ColumnsNoise:
-        """Return the noise where so many columns have labels searched, with the least threshold that this allows."""
+    def noise(self, labelled: int, celled: int = 0) -> ColumnsNoise:
+        """Return the noise where so many columns have labels searched, and cells, with the least threshold possible."""
         mu_squared = self._mu_squared * self.share
         moved = self.labels * (1 if self.neighbours is Neighbours.ADD_REMOVE else 2)
         try:
             shapes = gaussian_variance(mu_squared * _OF_SHAPES, moved * len(self.columns))
-            labels = gaussian_variance(mu_squared * (1 - _OF_SHAPES), moved * max(1, labelled))
+            rest = mu_squared * (1 - _OF_SHAPES) / max(1, _OF_CELLS * labelled + celled)
+            labels = gaussian_variance(rest * _OF_CELLS * max(1, labelled), moved * max(1, labelled))
+            cells = gaussian_variance(rest * max(1, celled), moved * max(1, celled))
         except BudgetError:
             raise _too_little(self.whole) from None
         noise = ColumnsNoise(
             shapes_variance=shapes,
             variance=labels,
+            cells_variance=cells,
             threshold=3,
             columns=len(self.columns),
             labelled=labelled,
+            celled=celled,
             labels=self.labels,
             neighbours=self.neighbours,
         )
@@ -296,7 +329,7 @@ class ColumnsPlan:
 
     def note(self) -> str:
         """Return what a plan says of the columns."""
-        noise = self.noise(len(self.columns))
+        noise = self.noise(len(self.columns), len(self.columns))
         return (
             f"{self.what} are found first, for {self.budget}, and {self.whole} with the tables after it: a range of "
             f"numbers that {noise.edge:,} persons have, next to one that many have, and a label that "
