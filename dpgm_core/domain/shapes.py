@@ -185,7 +185,7 @@ def cell_of(raw: bytes) -> str | None:
     Examples
     --------
     >>> [cell_of(text) for text in (b"37", b"-0.5", b"0", b"2019-12-31", b"31.12.2019", b"03/04/2019")]
-    ['2^5 2', '-2^-1 0', 'zero', '2019-12', '2019-12', None]
+    ['2^5 10', '-2^-1 0', 'zero', '2019-12', '2019-12', None]
     """
     kind, _, place = shape_of(raw).rpartition(" ")
     if kind.startswith(("integer", "number")):

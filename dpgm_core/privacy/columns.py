@@ -1,14 +1,17 @@
 """Columns of any type: what finding their types, ranges and labels costs, in one account with the tables.
 
 First persons by shape (`dpgm_core.domain.shapes`) of each column, then persons by label of those columns whose shapes
-leave labels open. A person counts once for a label and for at most r labels of a column; likewise for shapes.
+leave labels open, and by cell of those with numbers or dates. A person counts once for a label and for at most r labels
+of a column; likewise for shapes, and for cells.
 
-Distribution. Discrete Gaussian noise is added to the count of each shape there is, and noise of variance sigma^2 to
-that of each label that somebody has. A label and its noisy count are published where that is at least T; of a label
-that nobody has nothing is. Shapes are public, so any of their noisy counts may be published.
+Distribution. Discrete Gaussian noise is added to the count of each shape there is; noise of variance sigma^2 to that of
+each common label, a public list, and of each other label that somebody has; and noise of a variance of its own to each
+cell of a place that the shapes leave open. A label that is not common is published with its noisy count where that is
+at least T; of one that nobody has nothing is. Shapes, cells and common labels are public, so any of their noisy counts
+may be published.
 
-Cost. In k columns neighbours differ in at most r k counts of a step (add-remove) or 2 r k (replace-one), by one each.
-Let the noise of both steps, and tables that are measured after them, cost mu^2 together
+Cost. In k columns neighbours differ in at most r k counts of each kind (add-remove) or 2 r k (replace-one), by one
+each. Let the noise of both steps, and tables that are measured after them, cost mu^2 together
 (`dpgm_core.privacy.gaussian.gaussian_mu_squared`), delta_1 be what mu implies at epsilon (`dpgm_core.privacy.gdp`), and
 q = P(Z >= T - 1), the probability that a label of one person is published. With labels in k columns all of it is
 (epsilon, delta_1 + (1 + e^epsilon) r k q)-DP. The search alone is so with its own mu, at a smaller epsilon and delta.
@@ -41,18 +44,18 @@ __all__ = ["ColumnsNoise", "ColumnsPlan", "plan_columns"]
 
 # Proof of the cost, with k, r, T, q, mu, delta_1 as in the documentation of the module.
 #
-# Let D and D' be neighbours, and call a label own to D if D has it and D' has it not. Nobody whom both have has such a
-# label, so only the person in D who is not in D' has it: its count is 1, and D has at most r k of them. Let M* publish
-# as M does, with the same noise, but nothing of own labels: they differ only where an own label is published, with a
-# probability of at most delta_2 = r k q whatever the shapes say, which `ColumnsPlan.noise` ensures for each k. So for
-# every event A:
+# Let D and D' be neighbours, and call a label own to D if it is not common, and D has it and D' has it not. Nobody whom
+# both have has it, so only the person in D who is not in D' does: its count is 1, and D has at most r k of them. Let M*
+# publish as M does, with the same noise, but nothing of own labels: they differ only where an own label is published,
+# with a probability of at most delta_2 = r k q whatever the shapes say, which `ColumnsPlan.noise` ensures for each k.
+# So for every event A:
 #   (1) P(M(D) in A) <= P(M*(D) in A) + delta_2, and (2) P(M*(D) in A) <= P(M(D) in A) + delta_2.
 # Both also hold for D'. M* adds noise to the counts of the shapes and, of the columns that these leave open, to those
-# of the labels that D and D' both have. These are the same cells for D and D', their counts differ by at most one in as
-# many as the documentation says, and what is published is a function of the noisy counts; the second step has the same
-# mu whatever the first one says. So M* is mu-GDP, as adaptive composition adds mu^2 (Dong, Roth, Su 2022, Theorem 3.2),
-# and P(M*(D) in A) <= e^epsilon P(M*(D') in A) + delta_1. Together: P(M(D) in A) <= delta_2 + delta_1 + e^epsilon
-# (P(M(D') in A) + delta_2). QED
+# of common labels, of other labels that D and D' both have, and of cells. These are the same for D and D', they differ
+# by at most one in as many as the documentation says, and what is published is a function of the noisy counts; the
+# second step has no more than the same mu whatever the first one says. So M* is mu-GDP, as adaptive composition adds
+# mu^2 (Dong, Roth, Su 2022, Theorem 3.2), and P(M*(D) in A) <= e^epsilon P(M*(D') in A) + delta_1. Together:
+# P(M(D) in A) <= delta_2 + delta_1 + e^epsilon (P(M(D') in A) + delta_2). QED
 #
 # With tables. Let R release tables of the records, mu_2-GDP for each outcome of M that it is given, and A be an event
 # of both outcomes. (1) and (2) hold for (M, R) too: M and M* have the same noise, so their outcomes, and the tables
@@ -79,9 +82,9 @@ _MAX_CELLS = 2**20
 #: Of the delta, for noise on counts; for labels of one person; and for the noise of the search where other tables
 #: follow. What is left is not charged before the search.
 _OF_NOISE, _OF_LABELS, _OF_SEARCH = Fraction(7, 10), Fraction(1, 10), Fraction(1, 10)
-#: Of mu^2, for shapes, which are few; the rest is for labels.
+#: Of mu^2, for shapes, which are few; the rest is for labels and cells.
 _OF_SHAPES = Fraction(1, 4)
-#: The variance of the noise of cells, over that of labels.
+#: The variance of the noise of cells, over that of labels, which need a threshold.
 _OF_CELLS = 4
 
 
@@ -91,16 +94,16 @@ def _relation(name: Neighbours | str) -> Neighbours:
 
 @frozen(kw_only=True)
 class ColumnsNoise:
-    """Discrete Gaussian noise on the shapes of columns, and on the labels of some, which are published from T on.
+    """Discrete Gaussian noise on the shapes of columns, on the labels of some, published from T on, and on cells.
 
     Parameters
     ----------
-    shapes_variance, variance : Fraction
-        Of the counts of shapes, and sigma^2 of those of labels, persons**2.
+    shapes_variance, variance, cells_variance : Fraction
+        Of the counts of shapes, sigma^2 of those of labels, and that of cells, persons**2.
     threshold : int
-        T, in persons.
-    columns, labelled : int
-        How many columns there are, and k, how many of these have labels searched.
+        T, in persons; for labels that are not common.
+    columns, labelled, celled : int
+        How many columns there are, k, how many of these have labels searched, and how many have cells counted.
     labels : int
         r, the most labels, and the most shapes, of one person in a column.
     neighbours : Neighbours or str
@@ -113,8 +116,9 @@ class ColumnsNoise:
 
     Examples
     --------
-    >>> both = {"shapes_variance": Fraction(1600), "variance": Fraction(400), "threshold": 130}
-    >>> noise = ColumnsNoise(**both, columns=2, labelled=2, labels=1, neighbours="add-remove")
+    >>> variances = {"shapes_variance": Fraction(1600), "variance": Fraction(400), "cells_variance": Fraction(1600)}
+    >>> counts = {"columns": 2, "labelled": 2, "celled": 0, "labels": 1}
+    >>> noise = ColumnsNoise(**variances, **counts, threshold=130, neighbours="add-remove")
     >>> float(noise.delta(Fraction(1, 2)))
     4.23...e-10
     """
