@@ -388,11 +388,12 @@ def _around(sure: Mapping[str, int], edge: Mapping[str, int], axis: Sequence[str
     place needs.
     """
     kinds = {shape.rsplit(" ", 1)[0] for shape in sure}
-    counts = Counter[str]()
+    counts, several = Counter[str](), Counter[str]()
     for shape, count in edge.items():
         kind, place = shape.rsplit(" ", 1)
         if kind in kinds:
             counts[place] += count
+            several[place] += 1
     certain = [axis.index(shape.rsplit(" ", 1)[1]) for shape in sure]
     first, last = min(certain), max(certain)
     powers = [int(place.rpartition("^")[2]) if "^" in place else _LEAST for place in (axis[first], axis[last])]
@@ -409,7 +410,7 @@ def _around(sure: Mapping[str, int], edge: Mapping[str, int], axis: Sequence[str
             at += step
             if axis[at].startswith("-") is not axis[end].startswith("-"):
                 needed = max(needed, _NEGATIVE)
-            if counts[axis[at]] >= needed * least:
+            if counts[axis[at]] >= needed * least * math.sqrt(max(1, several[axis[at]])):  # noise of each kind adds up
                 end, needed = at, 1.0
             elif axis[at] not in near:
                 needed = min(_FAR, needed + _EACH_AWAY)

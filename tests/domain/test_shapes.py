@@ -273,6 +273,13 @@ def test_months_say_where_dates_are():
     assert found.code(b"31.01.2017") + 1 == found.code(b"01.02.2017") and found.code(b"03.02.2011") == 0
 
 
+def test_noise_of_several_kinds_widens_no_range():
+    """Whole numbers and decimals have noise each, so together they need more."""
+    both = {"integer 2^4": 900, "number.1 2^4": 900}
+    assert table_of({**both, "integer 2^20": 22, "number.1 2^20": 22}, {}, 32, 10.0)["bins"][-1] == 32
+    assert table_of({**both, "integer 2^20": 44}, {}, 32, 10.0)["bins"][-1] == 2**21
+
+
 def test_a_kind_of_many_rare_places_occurs():
     """No five years certainly have anybody, all of them together do."""
     births = {f"date {year}": 30 for year in range(1930, 2010, 5)}
