@@ -8,8 +8,11 @@ a server. Standard library only.
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from versions import ROOT, attempt
 
@@ -18,7 +21,7 @@ _NEIGHBOURS = "tests/neighbours/test_engines.py"
 #: What pip installs besides dpgm, and where the tests are.
 ENGINES: dict[str, tuple[list[str], str]] = {
     "spark": (["-e plugins/dpgm-spark[spark,jdk]"], f"plugins/dpgm-spark {_NEIGHBOURS}"),
-    # Of a Java of the machine, in JAVA_HOME.
+    # Needs a Java of the machine: that of JAVA_HOME, or of the program `java`.
     "spark4": (["-e plugins/dpgm-spark[spark4]"], f"plugins/dpgm-spark {_NEIGHBOURS}"),
     "remote": (
         ["-e .[remote]", "-e app[formats]", "s3fs", "moto[server]", "gcsfs", "gcp-storage-emulator"],
@@ -33,14 +36,21 @@ def main() -> int:
     pins = (ROOT / "constraints.txt").read_text().splitlines()
     wanted = sys.argv[1:] or list(ENGINES)
     needed = ["-r requirements.txt", "-e plugins/dpgm-testing"]
-    attempts = [
-        (f"dpgm-{name}", sys.executable, [*needed, *ENGINES[name][0]], pins, f"pytest -q -rs -m '' {ENGINES[name][1]}")
-        for name in wanted
-    ]
+    attempts = []
+    for name in wanted:
+        extras, tests = ENGINES[name]
+        command = f"{_java() if name == 'spark4' else ''} pytest -q -rs -m '' {tests}"
+        attempts.append((f"dpgm-{name}", sys.executable, [*needed, *extras], pins, command))
     # Two at a time: pip takes one core and waits much, so that tests run while another environment is made.
     with ThreadPoolExecutor(2) as pool:
         passed = list(pool.map(lambda one: attempt(*one), attempts))
     return 0 if all(passed) else 1
+
+
+def _java() -> str:
+    """Return what names the machine's Java to a command; nothing where that is named already, or there is none."""
+    java = shutil.which("java")
+    return f"JAVA_HOME='{Path(java).resolve().parents[1]}'" if java and "JAVA_HOME" not in os.environ else ""
 
 
 if __name__ == "__main__":

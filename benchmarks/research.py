@@ -453,7 +453,32 @@ def tables(lines: Sequence[Line]) -> str:
                 rows.append([method, kind, *shares, f"{float(np.mean(~kept)):.3f}"])
     head = ["method", "kind", "coverage", "least cell", "median width", "by structure"]
     summary = f"<!-- --8<-- [start:summary] -->\n\n{_summary(lines)}\n<!-- --8<-- [end:summary] -->\n"
-    return "\n".join([summary, *parts, "By kind\n\n" + markdown(head, rows)])
+    plans = f"<!-- --8<-- [start:plans] -->\n\n{_plans(lines)}\n<!-- --8<-- [end:plans] -->\n"
+    return "\n".join([summary, plans, *parts, "By kind\n\n" + markdown(head, rows)])
+
+
+def _plans(lines: Sequence[Line]) -> str:
+    """Widths of planned coefficients over those of the same coefficients without a plan, and what no plan can beat."""
+    ratios: dict[tuple[str, str], list[float]] = {}
+    for (cell, method), here in grouped(lines, "cell", "method").items():
+        if method in ("plan", "plan alone", "auto") and (base := having(lines, cell=cell, method="auto")):
+            ours, without = (_median_widths(some) for some in (here, base))
+            over = 1 / without if method == "auto" else ours / without
+            ratios.setdefault((cell.split()[1], method), []).append(float(np.exp(np.mean(np.log(over)))))
+    rows = [
+        [budget, *(_mean_and_span(ratios[budget, method]) for method in ("plan", "plan alone", "auto"))]
+        for budget in dict.fromkeys(budget for budget, method in ratios if method == "plan")
+    ]
+    return markdown(["budget", _WORDS["plan"], _WORDS["plan alone"], "without noise"], rows)
+
+
+def _mean_and_span(ratios: Sequence[float]) -> str:
+    return f"{np.exp(np.mean(np.log(ratios))):.2f} ({_span(ratios, '.2f')})"
+
+
+def _median_widths(lines: Sequence[Line]) -> FloatArray:
+    """Return the median width over runs of each logistic coefficient."""
+    return np.asarray(np.nanmedian(np.array([line["kinds"]["logistic"]["width"] for line in lines], float), axis=0))
 
 
 #: What the methods are, for readers of the summary.

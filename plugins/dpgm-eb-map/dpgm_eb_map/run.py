@@ -249,7 +249,7 @@ class Run:
             precision = np.minimum(self.scales.precision(), self.basis.weights / _RECORDS_SCALE**2)
             self.system.set_prior(precision)
             objectives = [one.under(precision) for one in objectives]
-        return correct_together(objectives, ends, self.phi, self.drift, tolerance, steps, anyway=self.of_records)
+        return correct_together(objectives, ends, self.phi, self.drift, tolerance, steps, of_records=self.of_records)
 
     def _objective(self) -> Objective:
         precision = self.scales.precision()

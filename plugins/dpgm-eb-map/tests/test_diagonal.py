@@ -405,3 +405,29 @@ def test_where_changes_of_gradients_mislead_a_descent_begins_again(monkeypatch):
     actual, distance = objective.minimise(0.1 * phi, 0.1, 500)
     assert distance <= 0.1
     np.testing.assert_allclose(actual, expected, atol=0.2)
+
+
+def test_a_fit_to_the_records_ends_at_its_nearest_point(monkeypatch):
+    """Where no point is near enough: a few steps after the nearest one, which it returns, and not the last."""
+    noisy = small(STRUCTURES["pairs"])
+    basis, moments, _, _, drift = at_random(noisy)
+    _, marginals, mean = moments.mean(np.zeros(basis.size))
+    system = Diagonal(blocks_of(basis), basis, marginals, mean, noisy.total, 0 * drift)
+    system.set_prior(basis.weights)
+    statistics = statistics_of(basis, noisy)
+    objective = descent._RecordsLikelihood(moments, system, statistics, noisy.total, basis.weights)
+    distances, gradients = [], []
+
+    def watched(gradient, solved, pairs):
+        direction = _two_loops(gradient, solved, pairs)
+        distances.append(math.sqrt(gradient @ direction))
+        gradients.append(gradient.copy())
+        return direction
+
+    monkeypatch.setattr(descent, "_two_loops", watched)
+    monkeypatch.setattr(descent, "_PATIENCE", 3)
+    phi, distance = objective.minimise(np.zeros(basis.size), 0.0, 500)
+    nearest = int(np.argmin(distances))
+    assert distance == distances[nearest] and len(distances) == nearest + 4 < 500
+    there = basis.weights * phi - statistics + noisy.total * moments.mean(phi)[2]
+    np.testing.assert_allclose(there, gradients[nearest], atol=1e-9)
