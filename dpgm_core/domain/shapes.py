@@ -700,10 +700,13 @@ def _edges_of_days(
         }
         months |= _smoothed(parts, count, fine)
     masses = {(12 * int(year), 12 * (int(year) + _YEARS)): float(count) for year, count in years.items()}
+    while len(masses) > max(1, keep):
+        pair = min(itertools.pairwise(sorted(masses)), key=lambda two: masses[two[0]] + masses[two[1]])
+        masses[pair[0][0], pair[1][1]] = masses.pop(pair[0]) + masses.pop(pair[1])
     while wide := [
         one
         for one, mass in masses.items()
-        if mass > least and one[1] - one[0] > 1 and len(masses) - 1 + _PARTS[one[1] - one[0]] <= keep
+        if mass > least and len(masses) - 1 + _PARTS.get(one[1] - one[0], keep + 1) <= keep
     ]:
         low, high = max(wide, key=lambda one: (masses[one], one))
         del masses[low, high]

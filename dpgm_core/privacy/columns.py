@@ -7,8 +7,8 @@ of a column; likewise for shapes, and for cells.
 Distribution. Discrete Gaussian noise is added to the count of each shape there is; noise of variance sigma^2 to that of
 each common label, a public list, and of each other label that somebody has; and noise of a variance of its own to each
 cell of a place that the shapes leave open. A label that is not common is published with its noisy count where that is
-at least T; of one that nobody has nothing is. Shapes, cells and common labels are public, so any of their noisy counts
-may be published.
+at least T; of such a label that nobody has nothing is. Shapes, cells and common labels are public, so any of their
+noisy counts may be published.
 
 Cost. In k columns neighbours differ in at most r k counts of each kind (add-remove) or 2 r k (replace-one), by one
 each. Let the noise of both steps, and tables that are measured after them, cost mu^2 together

@@ -23,7 +23,7 @@ from dpgm_core.components.options import converter
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.domain.domain import Domain
-from dpgm_core.domain.shapes import CELLS, COMMON_LABELS, SHAPES, cells_to_count, has_labels
+from dpgm_core.domain.shapes import COMMON_LABELS, SHAPES, cells_to_count, has_labels
 from dpgm_core.errors import BudgetError, DomainError, DpgmError, ModelFileError
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.columns import ColumnsNoise, ColumnsPlan
@@ -87,7 +87,8 @@ def _published(cells: Mapping[str, int], threshold: int, most: int) -> tuple[Cel
 
 @frozen(kw_only=True)
 class FoundColumn:
-    """What was found of one column of any type. labels, shapes, cells: with noisy counts, persons, the largest first.
+    """What was found of one column of any type. labels, shapes: with noisy counts, persons, the largest first.
+    cells: noisy counts of those that the shapes ask for, in their order.
 
     declared: the attribute before. noise: on the counts. attribute: the one that follows.
     """
@@ -95,13 +96,14 @@ class FoundColumn:
     declared: Attribute
     labels: tuple[Cell, ...]
     shapes: tuple[Cell, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[int, ...]
     noise: ColumnsNoise = field(eq=False)
 
     @property
     def attribute(self) -> Attribute:
         """The attribute with the type, bins or labels that follow from what was found."""
-        noise, shapes, labels, cells = self.noise, dict(self.shapes), dict(self.labels), dict(self.cells)
+        noise, shapes, labels = self.noise, dict(self.shapes), dict(self.labels)
+        cells = dict(zip(cells_to_count(shapes, noise.shapes_sigma), self.cells, strict=True))
         return self.declared.with_released(shapes, labels, noise.shapes_sigma, cells, noise.sigma, noise.cells_sigma)
 
 
@@ -148,14 +150,9 @@ def draw_columns(
             published = _published(shown, noise.low, attribute.private.keep)
         counts = {cell: of_cells.get(cell, 0) for cell in places}
         drawn = _noisy(counts, noise.draw_cells(len(counts), randomness)) if counts else {}
+        cells_drawn = tuple(drawn.values())
         columns.append(
-            FoundColumn(
-                declared=attribute,
-                labels=published,
-                shapes=of_shapes,
-                cells=_published(drawn, -_MAX_COUNT, len(drawn)),
-                noise=noise,
-            )
+            FoundColumn(declared=attribute, labels=published, shapes=of_shapes, cells=cells_drawn, noise=noise)
         )
     return FoundColumns(columns=tuple(columns), budget=plan.budget, whole=plan.whole, tables=plan.tables, noise=noise)
 
@@ -287,7 +284,7 @@ class Discovery:
                     "declared": one.declared.to_dict(),
                     "labels": list(map(list, one.labels)),
                     "shapes": list(map(list, one.shapes)),
-                    "cells": list(map(list, one.cells)),
+                    "cells": list(one.cells),
                 }
                 for one in self.described.columns
             ],
@@ -373,7 +370,10 @@ def _described(stated: Any, terms: Terms) -> FoundColumns:
     """Columns of any type; refused where noise and threshold do not cover what they are said to cost."""
     keys = {"budget", "whole", "tables", "shapes_variance", "variance", "cells_variance", "threshold", "columns"}
     if not isinstance(stated, Mapping) or set(stated) != keys or not isinstance(stated["columns"], list):
-        raise ModelFileError(f"columns of any type must state {', '.join(sorted(keys))}")
+        raise ModelFileError(
+            f"columns of any type must state {', '.join(sorted(keys))}; a file without them was edited, or is of an "
+            "older dpgm, and the columns have to be found again"
+        )
     if not stated["columns"]:
         raise ModelFileError("the columns of any type are none")
     budget, whole, tables = (Budget.parse(stated[name]) for name in ("budget", "whole", "tables"))
@@ -420,13 +420,12 @@ def _read_column(stated: Any, noise: ColumnsNoise) -> FoundColumn:
     limits = {
         "shapes": (len(SHAPES), noise.edge, frozenset(SHAPES)),
         "labels": (declared.private.keep, noise.low, None),
-        "cells": (len(CELLS), -_MAX_COUNT, frozenset(CELLS)),
     }
     for what, (most, threshold, every) in limits.items():
-        cells = stated[what]
-        if not isinstance(cells, list) or not all(isinstance(cell, list) and len(cell) == 2 for cell in cells):
+        pairs = stated[what]
+        if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
             raise ModelFileError(f"what was found of column {name!r} is no list of labels with counts")
-        labels, counts = [cell[0] for cell in cells], [cell[1] for cell in cells]
+        labels, counts = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         if not _is_published(labels, counts, most, threshold) or (every is not None and not every.issuperset(labels)):
             raise ModelFileError(f"column {name!r} is not as columns are found; the file was edited")
         released[what] = tuple(zip(labels, counts, strict=True))
@@ -434,11 +433,13 @@ def _read_column(stated: Any, noise: ColumnsNoise) -> FoundColumn:
     if any(count < noise.least(label in common) for label, count in released["labels"]):
         raise ModelFileError(f"column {name!r} has labels below the threshold; the file was edited")
     has, places = _second_step(dict(released["shapes"]), noise.shapes_sigma)
-    if (released["labels"] and not has) or {cell for cell, _ in released["cells"]} != set(places):
+    cells = stated["cells"]
+    counted = isinstance(cells, list) and all(type(one) is int and abs(one) <= _MAX_COUNT for one in cells)
+    if (released["labels"] and not has) or not counted or len(cells) != len(places):
         raise ModelFileError(
             f"column {name!r} has labels or cells, which its shapes do not ask for; the file was edited"
         )
-    return FoundColumn(declared=declared, **released, noise=noise)
+    return FoundColumn(declared=declared, **released, cells=tuple(cells), noise=noise)
 
 
 def _column(stated: Any, terms: Terms) -> FoundLabels:

@@ -273,6 +273,15 @@ def test_months_say_where_dates_are():
     assert found.code(b"31.01.2017") + 1 == found.code(b"01.02.2017") and found.code(b"03.02.2011") == 0
 
 
+def test_few_bins_of_dates_span_all_of_them():
+    """More lots of five years than bins: the rarest neighbours are one bin."""
+    years = {f"date {year}": 900 if year == 1950 else 90 for year in range(1900, 2000, 5)}
+    cells = {f"{year}-{month:02d}": 2 for year in range(1900, 2000) for month in range(1, 13)}
+    edges = table_of(years, {}, 8, 10.0, cells)["bins"]
+    assert len(edges) == 9 and (edges[0], edges[-1]) == ("1900-01-01", "1999-12-31")
+    assert "1950-01-01" in edges and "1955-01-01" in edges
+
+
 def test_noise_of_several_kinds_widens_no_range():
     """Whole numbers and decimals have noise each, so together they need more."""
     both = {"integer 2^4": 900, "number.1 2^4": 900}
