@@ -12,7 +12,7 @@ texts that mean null, and texts that are labels anyway, such as `other`. Each of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from dpgm_core._util.arrays import IntArray
 from dpgm_core.domain.attribute import Attribute
-from dpgm_core.domain.shapes import SHAPES, shape_of
+from dpgm_core.domain.shapes import CELLS, SHAPES, cell_of, shape_of
 from dpgm_core.errors import DataError
 from dpgm_core.sources.contract import RawBatch, RawValues
 from dpgm_core.sources.encoding import as_text, is_dense_union, is_textual, joined, key_texts, plain
@@ -83,15 +83,16 @@ class Labelled:
 
 
 class Shaped(Labelled):
-    """The same with the shapes of labels in place of these; all shapes there are, whether they occur or not."""
+    """The same with the shapes or cells of labels in place of these; all there are, whether they occur or not."""
 
-    def __init__(self, attribute: Attribute) -> None:
+    def __init__(self, attribute: Attribute, every: Sequence[str], one_of: Callable[[bytes], str | None]) -> None:
         super().__init__(attribute)
-        self._labels = [shape.encode() for shape in SHAPES]
-        self._places = {shape: place for place, shape in enumerate(SHAPES)}
+        self._labels = [one.encode() for one in every]
+        self._places: dict[str | None, int] = {one: place for place, one in enumerate(every)}
+        self._one_of = one_of
 
     def _numbered(self, form: bytes) -> int:
-        return -1 if form in self._none or _as_label(form) is None else self._places[shape_of(form)]
+        return -1 if form in self._none or _as_label(form) is None else self._places.get(self._one_of(form), -1)
 
 
 def _as_label(raw: bytes) -> str | None:
@@ -119,13 +120,17 @@ def persons_by_label(
 ) -> list[Mapping[str, int]]:
     """Of each attribute, how many persons have each label that occurs, in the order of the labels as texts.
 
-    shaped: attributes of which then follow how many persons have each shape (`dpgm_core.domain.shapes`). person: the
-    person key, as of `PersonSource`; None: each row is a person. rows: r. Memory grows with the rows where there is a
-    key, else with the labels. Raises DataError.
+    shaped: attributes of which then follow how many persons have each shape, and of which then each cell
+    (`dpgm_core.domain.shapes`). person: the person key, as of `PersonSource`; None: each row is a person. rows: r.
+    Memory grows with the rows where there is a key, else with the labels. Raises DataError.
     """
-    columns = [*map(Labelled, attributes), *map(Shaped, shaped)]
+    columns = [
+        *map(Labelled, attributes),
+        *(Shaped(one, SHAPES, shape_of) for one in shaped),
+        *(Shaped(one, CELLS, cell_of) for one in shaped),
+    ]
     names = list(dict.fromkeys(attribute.name for attribute in (*attributes, *shaped)))
-    places = [names.index(attribute.name) for attribute in (*attributes, *shaped)]
+    places = [names.index(attribute.name) for attribute in (*attributes, *shaped, *shaped)]
     keys: list[Any] = []
     numbers_of: list[list[IntArray]] = [[] for _ in columns]
     for batch in _checked_batches(source, [*names, *([] if person is None else [person])]):

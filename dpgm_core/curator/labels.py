@@ -22,6 +22,7 @@ from dpgm_core._util.randomness import Randomness, randomness_or_system
 from dpgm_core.counting.labels import persons_by_label
 from dpgm_core.curator.funds import Funds
 from dpgm_core.curator.redaction import redact_source_errors, strip_traceback
+from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import BudgetError, DataError, DpgmError, LearningFailed, ModelFileError, OptionError
 from dpgm_core.privacy.budget import Budget
@@ -39,6 +40,7 @@ __all__ = ["LabelSearch", "LabelledDomain", "budget_left", "check_open"]
 
 _MAX_NOTE_LENGTH = 200
 _LABEL_BYTES = 100  # of most labels, at most
+_CELLS_BYTES = 2**15  # of what a column of any type shows besides, mostly
 
 
 @frozen(kw_only=True)
@@ -207,10 +209,11 @@ class LabelSearch:
         labels = strip_traceback(partial(_draw_labels, listed, counted[: len(listed)], random))
         described = None
         if any_type is not None:
-            columns_of = counted[len(listed) :]
-            labels_of, shapes_of = columns_of[: len(shaped)], columns_of[len(shaped) :]
-            described = strip_traceback(partial(draw_columns, any_type, shaped, labels_of, shapes_of, random))
-            del columns_of, labels_of, shapes_of
+            labels_of, shapes_of, cells_of = (
+                counted[start : start + len(shaped)] for start in range(len(listed), len(counted), len(shaped))
+            )
+            described = strip_traceback(partial(draw_columns, any_type, shaped, labels_of, shapes_of, cells_of, random))
+            del labels_of, shapes_of, cells_of
         del counted  # what fails from here on has no true count among its variables
         funds.check_process()
         # Two that found the same, such as nothing, are two charges; releases that share one know it by its mark.
@@ -270,6 +273,7 @@ def _size(domain: Domain) -> int:
     """Return the bytes of the file of labels: as many as the placeholders have, each as long as most labels are."""
     return (
         2 * _LABEL_BYTES * sum(one.size for one in open_columns(domain))
+        + _CELLS_BYTES * sum(isinstance(one.private, PrivateLabels) and one.private.any_type for one in domain)
         + len(json.dumps(with_placeholders(domain).to_dict()))
         + 2**13
     )

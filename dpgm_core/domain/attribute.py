@@ -452,15 +452,23 @@ class Attribute:
         every, unknown, null = special_codes(names, *special)
         return evolve(self, labels=every, unknown=unknown, null=null, private=None)
 
-    def with_released(self, shapes: Mapping[str, int], labels: Mapping[str, int], sigma: float) -> Attribute:
+    def with_released(
+        self,
+        shapes: Mapping[str, int],
+        labels: Mapping[str, int],
+        sigma: float,
+        cells: Mapping[str, int] | None = None,
+        fine: float | None = None,
+        cells_sigma: float | None = None,
+    ) -> Attribute:
         """Return the attribute of a column of any type with the bins or labels that follow from what was released.
 
         Parameters
         ----------
-        shapes, labels : mapping of str to int
+        shapes, labels, cells : mapping of str to int
             Noisy numbers of persons; see `dpgm_core.domain.shapes`.
-        sigma : float
-            The standard deviation of the noise.
+        sigma, fine, cells_sigma : float
+            The standard deviations of the noise of shapes, labels and cells.
 
         Examples
         --------
@@ -470,7 +478,7 @@ class Attribute:
         """
         if not isinstance(self.private, PrivateLabels) or not self.private.any_type:
             raise DomainError(f"attribute {self.name!r} is no column of any type")
-        table = table_of(shapes, labels, self.private.keep, sigma)
+        table = table_of(shapes, labels, self.private.keep, sigma, cells, fine, cells_sigma)
         rules = {key: table[key] for key in MATCHING if key in table}
         if "labels" in table:
             one = evolve(self, matching=evolve(self.matching, **rules), private=evolve(self.private, any_type=False))

@@ -1,8 +1,9 @@
 """Columns of any type: the shape of a raw text, and the table of a column from what was released of shapes and labels.
 
-A shape is a type with a coarse place: whole numbers and numbers by sign and power of two, dates by five years. It
-depends on the value alone, and all shapes are public. How many persons have each, and labels, come from a private
-release; the table is computed from these and public rules, so it is post-processing.
+A shape is a type with a coarse place: whole numbers and numbers by sign and power of two, dates by five years. A cell
+is a finer place: a 64th of a power of two, or a month. Both depend on the value alone, and all of them are public. How
+many persons have each, and labels, come from a private release; the table is computed from these and public rules, so
+it is post-processing.
 """
 
 from __future__ import annotations
@@ -12,11 +13,26 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from datetime import date, timedelta
+from typing import Any, TypeAlias
 
 from dpgm_core.domain.values import EXACT_WHOLE
 
-__all__ = ["EDGE", "SHAPES", "SURE", "has_labels", "shape_of", "table_of"]
+__all__ = [
+    "CELLS",
+    "COMMON_LABELS",
+    "EDGE",
+    "SHAPES",
+    "SURE",
+    "cell_of",
+    "cells_to_count",
+    "has_labels",
+    "shape_of",
+    "table_of",
+]
+
+#: An interval [low, high) of numbers or months, with persons.
+_Interval: TypeAlias = tuple[float, float]
 
 #: Standard deviations of noise: above these a shape certainly occurs, or does if a neighbour certainly does.
 SURE, EDGE = 5.0, 1.5
@@ -39,6 +55,21 @@ _FIRST_YEAR, _LAST_YEAR, _YEARS = 1900, 2095, 5
 
 #: Whole numbers below this power of two may be codes.
 _SMALL = 7
+#: A power of two has so many cells.
+_CELLS = 64
+#: Words of which the others occur where one does.
+_WORDS = (
+    ("no", "yes"), ("n", "y"), ("false", "true"), ("f", "m", "w", "d", "x"), ("female", "male"),
+    ("low", "medium", "high"),
+    ("na", "n/a", "nan", "nil", "none", "null", "unknown", "not known", "not stated", "?", "-"),
+)  # fmt: skip
+#: Standard deviations of noise: from these a common label occurs; without its shape; and next to a word of its group.
+_LABEL, _ALONE, _GROUPED = 3.0, 4.5, 1.5
+#: Ranges of small whole numbers that begin below this power of two begin with 1, and so do those of several more.
+_FIRST_POWER, _SEVERAL = 4, 2
+#: Mean and variance of standard normal noise where it is above `EDGE`, and 0 elsewhere. Of a kind that certainly
+#: occurs, a shape does from so many standard deviations on.
+_ABOVE_MEAN, _ABOVE_VARIANCE, _SPREAD = 0.1295, 0.2443, 3.0
 #: A type has to hold for this share of what was found of a column, and labels have to cover it where they could be
 #: numbers.
 _NEARLY_ALL = 0.95
@@ -54,6 +85,14 @@ _EACH_AWAY, _FAR, _NEGATIVE, _NEAR_ZERO = 0.4, 2.7, 2.0, 4
 _COVERED = 2.0
 #: A number of bins that any table has, if it may; more only as far as each has a standard deviation of persons.
 _FEW_BINS = 16
+#: A bin is cut where it has more standard deviations of persons than this.
+_ENOUGH = 1.0
+#: So many times as dense as those next to it, an interval has few values.
+_DENSE = 3.0
+#: Standard deviations of noise: cells above these stand out; halves that differ by more are not even.
+_PEAK, _CLEAR = 4.0, 2.0
+#: Into how many parts so many months are cut.
+_PARTS = {60: 5, 12: 2, 6: 2, 3: 3}
 
 
 def shape_of(raw: bytes) -> str:
@@ -140,19 +179,68 @@ def _all_years() -> range:
 SHAPES = tuple(_list_shapes())
 
 
-def table_of(shapes: Mapping[str, int], labels: Mapping[str, int], keep: int, sigma: float) -> dict[str, Any]:
+def cell_of(raw: bytes) -> str | None:
+    """Return the cell of a text, one of `CELLS`; None for what is neither a number nor a date whose month is clear.
+
+    Examples
+    --------
+    >>> [cell_of(text) for text in (b"37", b"-0.5", b"0", b"2019-12-31", b"31.12.2019", b"03/04/2019")]
+    ['2^5 10', '-2^-1 0', 'zero', '2019-12', '2019-12', None]
+    """
+    kind, _, place = shape_of(raw).rpartition(" ")
+    if kind.startswith(("integer", "number")):
+        if place == "zero":
+            return place
+        size = abs(float(raw.replace(b",", b"."))) / 2.0 ** int(place.rpartition("^")[2])
+        return f"{place} {int(min(_CELLS - 1, (size - 1) * _CELLS))}"
+    if not kind.startswith("date") or "?" in kind:
+        return None
+    text = raw.decode()
+    form = kind.partition(" ")[2]
+    year, month = (text[6:10], text[3:5] if form.startswith("%d") else text[:2]) if form else (text[:4], text[5:7])
+    inside = _FIRST_YEAR <= int(year) < _LAST_YEAR + _YEARS
+    return f"{year}-{month}" if inside else f"{_FIRST_YEAR if int(year) < _FIRST_YEAR else _LAST_YEAR + _YEARS - 1}-01"
+
+
+def _cells_of_place(place: str) -> tuple[str, ...]:
+    """The cells of a place of numbers, or of five years."""
+    if place == "zero":
+        return (place,)
+    if "^" in place:
+        return tuple(f"{place} {cell}" for cell in range(_CELLS))
+    return tuple(f"{year}-{month:02d}" for year in range(int(place), int(place) + _YEARS) for month in range(1, 13))
+
+
+#: All cells there are.
+CELLS = tuple(cell for place in (*_axis(_LEAST), *map(str, _all_years())) for cell in _cells_of_place(place))
+#: Labels that have noise whether anybody has them or not: small whole numbers, and words.
+COMMON_LABELS = (
+    *map(str, range(2**_SMALL)),
+    *dict.fromkeys(form for group in _WORDS for word in group for form in (word, word.capitalize(), word.upper())),
+)
+
+
+def table_of(
+    shapes: Mapping[str, int],
+    labels: Mapping[str, int],
+    keep: int,
+    sigma: float,
+    cells: Mapping[str, int] | None = None,
+    fine: float | None = None,
+    cells_sigma: float | None = None,
+) -> dict[str, Any]:
     """Return the table of a column: its type with bins, or its labels.
 
     Up to three texts that are common among numbers, dates or times, such as "NA", mark what is missing there.
 
     Parameters
     ----------
-    shapes, labels : mapping of str to int
+    shapes, labels, cells : mapping of str to int
         What was released, with noisy numbers of persons; of shapes those above `EDGE` sigma.
     keep : int
         The most labels or bins, 8 or more.
-    sigma : float
-        The standard deviation of the noise, persons.
+    sigma, fine, cells_sigma : float
+        The standard deviations of the noise of shapes, labels and cells; by default the same. Persons.
 
     Returns
     -------
@@ -168,11 +256,13 @@ def table_of(shapes: Mapping[str, int], labels: Mapping[str, int], keep: int, si
     >>> table_of({"integer 2^9": 300, "text": 95}, {"NA": 95}, 8, 5.0)["null_values"]
     ['NA']
     """
-    counts = {shape: count for shape, count in shapes.items() if count >= SURE * sigma}
+    fine, cells_sigma, cells, every_label = fine or sigma, cells_sigma or sigma, cells or {}, labels
+    counts = _certain(shapes, sigma)
+    labels = _occurring(shapes, labels, fine)
     every = sum(counts.values())
     commonest = [label for label, _ in sorted(labels.items(), key=lambda one: (-one[1], one[0]))][:keep]
     covered = sum(map(labels.__getitem__, commonest)) >= _NEARLY_ALL * every > 0
-    marks = [label for label in commonest if shape_of(label.encode("utf-8", "surrogatepass")) == "text"]
+    marks = [label for label in commonest if _shape_of_label(label) == "text"]
     marked = 0 if covered or len(marks) > _MARKS else min(counts.get("text", 0), sum(map(labels.__getitem__, marks)))
     missing = {"null_values": marks} if marked else {}
     bins = min(keep, max(_FEW_BINS, int(every / max(sigma, 1.0))))
@@ -186,29 +276,105 @@ def table_of(shapes: Mapping[str, int], labels: Mapping[str, int], keep: int, si
         if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
             numbers = _starting(counts, starts), _starting(shapes, starts)
             values = {label: labels[label] for label in commonest if label not in missing.get("null_values", ())}
-            return _of_numbers(*numbers, values, covered, keep, bins, sign, sigma) | missing
+            return _of_numbers(*numbers, values, cells, covered, keep, bins, sign, sigma, cells_sigma) | missing
     for kind in ("date", "datetime"):
         starts = ("date ", f"{kind} ")
         if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
-            table = _of_days(kind, _starting(counts, starts), _starting(shapes, starts), bins, sigma)
+            table = _of_days(
+                kind, _starting(counts, starts), _starting(shapes, starts), cells, bins, sigma, cells_sigma
+            )
             if table is not None:
                 return table | missing
     if is_most(lambda shape: shape == "time"):
         return {"type": "time", "bins": min(24, bins)} | missing
-    return {"labels": commonest}
+    return {"labels": _with_codes_between(commonest, every_label)[:keep]}
+
+
+def _shape_of_label(label: str) -> str:
+    return shape_of(label.encode("utf-8", "surrogatepass"))
+
+
+def _occurring(shapes: Mapping[str, int], labels: Mapping[str, int], fine: float) -> dict[str, int]:
+    """Return the labels that occur: far above the noise, or less far where another word of their group does."""
+    certain = {
+        label: count
+        for label, count in labels.items()
+        if count >= (_LABEL if _shape_of_label(label) in shapes else _ALONE) * fine
+    }
+    words = {label.lower() for label in certain}
+    near = {word for group in _WORDS if words.intersection(group) for word in group}
+    styles = {(label.islower(), label.istitle(), label.isupper()) for label in certain if label.lower() in near}
+    return certain | {
+        label: count
+        for label, count in labels.items()
+        if label.lower() in near
+        and (label.islower(), label.istitle(), label.isupper()) in styles
+        and count >= _GROUPED * fine
+    }
+
+
+def _with_codes_between(labels: Sequence[str], every: Mapping[str, int]) -> list[str]:
+    """Return labels with the small whole numbers between those that occur, from 1 on, unless these are far apart.
+
+    every: all labels that were released, of which those up to twice the largest that occurs are added too.
+    """
+    codes = {int(label) for label in labels if label in _CODES}
+    if len(codes) < 2:
+        return list(labels)
+    more = {int(label) for label in every if label in _CODES and int(label) <= 2 * max(codes)}
+    if max(codes) - min(codes) < 2 * len(codes):
+        more |= {*range(min(1, *codes) if min(codes) < 2**_FIRST_POWER else min(codes), max(codes) + 1)}
+    return [*labels, *(str(code) for code in sorted(more - codes))]
+
+
+def _certain(shapes: Mapping[str, int], sigma: float) -> dict[str, int]:
+    """Return the shapes that certainly occur: each by itself, or as many of one kind that no noise gives.
+
+    shapes: those above `EDGE` sigma, so that of a kind without persons few are, whose sum has a known distribution.
+    """
+    sums = Counter[str]()
+    for shape, count in shapes.items():
+        sums[shape.rpartition(" ")[0]] += count if count < SURE * sigma else 0
+    spread = {
+        kind
+        for kind, count in sums.items()
+        if kind and count > (_ABOVE_MEAN * _SIZES[kind] + SURE * math.sqrt(_ABOVE_VARIANCE * _SIZES[kind])) * sigma
+    }
+    least = {True: _SPREAD * sigma, False: SURE * sigma}
+    return {shape: count for shape, count in shapes.items() if count >= least[shape.rpartition(" ")[0] in spread]}
 
 
 def has_labels(shapes: Mapping[str, int], sigma: float) -> bool:
-    """Return whether the labels of a column are of use: it has texts, or whole numbers of small size.
+    """Return whether the labels of a column are of use: it certainly has texts.
 
-    >>> has_labels({"text": 300}, 5.0), has_labels({"integer 2^0": 300}, 5.0), has_labels({"integer 2^9": 300}, 5.0)
-    (True, True, False)
+    >>> has_labels({"text": 300}, 5.0), has_labels({"integer 2^0": 300}, 5.0)
+    (True, False)
     """
-    sure = {shape: count for shape, count in shapes.items() if count >= SURE * sigma}
-    if sum(count for shape, count in sure.items() if shape == "text") > (1 - _NEARLY_ALL) * sum(sure.values()):
-        return True
-    small = {f"integer {place}" for place in _axis(0) if place == "zero" or int(place.rpartition("^")[2]) < _SMALL}
-    return bool(sure) and set(sure) <= small
+    return shapes.get("text", 0) >= SURE * sigma
+
+
+def cells_to_count(shapes: Mapping[str, int], sigma: float) -> tuple[str, ...]:
+    """Return the cells of a column that are of use: of all places that may occur of the numbers and dates that do.
+
+    Small whole numbers among texts are labels.
+
+    >>> len(cells_to_count({"integer 2^9": 300}, 5.0)), cells_to_count({"text": 300, "integer 2^2": 300}, 5.0)
+    (64, ())
+    """
+    sure = _certain(shapes, sigma).keys() - {"text", "time"}
+    if has_labels(shapes, sigma) and sure <= _SMALL_SHAPES:
+        return ()
+    kinds = {shape.rpartition(" ")[0] for shape in sure}
+    places = {shape.rpartition(" ")[2]: None for shape in shapes if shape.rpartition(" ")[0] in kinds}
+    return tuple(cell for place in places for cell in _cells_of_place(place))
+
+
+#: How many shapes of a kind there are.
+_SIZES = Counter(shape.rpartition(" ")[0] for shape in SHAPES)
+_CODES = frozenset(COMMON_LABELS[: 2**_SMALL])
+_SMALL_SHAPES = frozenset(
+    f"integer {place}" for place in _axis(0) if place == "zero" or int(place.rpartition("^")[2]) < _SMALL
+)
 
 
 def _starting(counts: Mapping[str, int], starts: tuple[str, ...]) -> dict[str, int]:
@@ -222,11 +388,12 @@ def _around(sure: Mapping[str, int], edge: Mapping[str, int], axis: Sequence[str
     place needs.
     """
     kinds = {shape.rsplit(" ", 1)[0] for shape in sure}
-    counts = Counter[str]()
+    counts, several = Counter[str](), Counter[str]()
     for shape, count in edge.items():
         kind, place = shape.rsplit(" ", 1)
         if kind in kinds:
             counts[place] += count
+            several[place] += 1
     certain = [axis.index(shape.rsplit(" ", 1)[1]) for shape in sure]
     first, last = min(certain), max(certain)
     powers = [int(place.rpartition("^")[2]) if "^" in place else _LEAST for place in (axis[first], axis[last])]
@@ -243,7 +410,7 @@ def _around(sure: Mapping[str, int], edge: Mapping[str, int], axis: Sequence[str
             at += step
             if axis[at].startswith("-") is not axis[end].startswith("-"):
                 needed = max(needed, _NEGATIVE)
-            if counts[axis[at]] >= needed * least:
+            if counts[axis[at]] >= needed * least * math.sqrt(max(1, several[axis[at]])):  # noise of each kind adds up
                 end, needed = at, 1.0
             elif axis[at] not in near:
                 needed = min(_FAR, needed + _EACH_AWAY)
@@ -256,11 +423,13 @@ def _of_numbers(
     sure: Mapping[str, int],
     edge: Mapping[str, int],
     labels: Mapping[str, int],
+    cells: Mapping[str, int],
     covered: bool,
     keep: int,
     bins: int,
     sign: str,
     sigma: float,
+    fine: float,
 ) -> dict[str, Any]:
     """Return the table of a column of numbers. labels: the commonest, with noisy counts."""
     whole = not any(shape.startswith("number") for shape in sure)
@@ -276,17 +445,38 @@ def _of_numbers(
         axis = [place for place in axis if place == "zero" or int(place.rpartition("^")[2]) >= least]
     edge = {shape: count for shape, count in edge.items() if shape.rsplit(" ", 1)[1] in axis}
     sure = {shape: count for shape, count in sure.items() if shape.rsplit(" ", 1)[1] in axis} or {"integer zero": 0}
+    if whole:  # what occurs as a label does
+        found = {shape: 1 for value in values if (shape := f"integer {_place(value, 0)}") not in sure}
+        sure, edge = found | dict(sure), found | edge
     table: dict[str, Any] = {"type": "integer" if whole else "number"}
     places = _around(sure, edge, axis, EDGE * sigma * (_COVERED if covered else 1))
+    places = _from_one(places, axis) if whole else places
     step = 1.0 if whole else 10.0**-decimals
     spikes = _spikes(values, places, keep // 3, whole, step, sigma)
-    edges = _edges(places, values, spikes, min(keep, bins + 2 * len(spikes)), whole, step)
+    masses = _masses(places, cells, values, spikes, whole, step, fine)
+    digits = max(0, round(-math.log10(step)))
+    alone = {(value, round(value + step, digits)): float(count) for value, count in spikes.items()}
+    alone |= _peaks(masses, places, _ENOUGH * sigma, keep // 3 - len(alone), whole)
+    masses |= dict.fromkeys(masses.keys() & alone, 0.0)
+    edges = _edges(places, masses, list(alone), min(keep, bins + 2 * len(alone)), whole, _ENOUGH * sigma)
     table |= {"bins": edges, "cap": True}
     if "zero" in places and len(places) > 1 and not (whole and places.get("2^0")):
         table["shape"] = "uniform"  # many zeros, which are all alike, do not say that other numbers are near zero
     if not whole and decimals < _DECIMALS and max(map(abs, edges)) * 10**decimals < EXACT_WHOLE:
         table["decimals"] = decimals
     return table | ({"decimal": ","} if sign == "," and not whole else {})
+
+
+def _from_one(places: dict[str, int], axis: Sequence[str]) -> dict[str, int]:
+    """Return places of whole numbers, from 1 on where they are small or of several powers of two, and up to 3."""
+    first, last = next(iter(places)), list(places)[-1]
+    if last in ("zero", "2^0"):  # rarely the only values
+        places = places | dict.fromkeys(axis[axis.index(last) + 1 : axis.index("2^1") + 1], 0)
+    powers = [int(place.partition("2^")[2] or -1) for place in (first, last)]
+    small = powers[0] < _FIRST_POWER and powers[1] < _SMALL
+    if "-" in first or first in ("zero", "2^0") or not (small or powers[1] - powers[0] >= _SEVERAL):
+        return places
+    return dict.fromkeys(axis[axis.index("2^0") : axis.index(first)], 0) | places
 
 
 def _number(label: str, sign: str, whole: bool) -> float | None:
@@ -316,22 +506,93 @@ def _spikes(
     return dict(sorted(spikes.items(), key=lambda one: (-one[1], one[0]))[:most])
 
 
-def _edges(
-    counts: Mapping[str, int],
+def _masses(
+    places: Mapping[str, int],
+    cells: Mapping[str, int],
     values: Mapping[float, int],
     spikes: Mapping[float, int],
-    keep: int,
     whole: bool,
     step: float,
+    fine: float,
+) -> dict[_Interval, float]:
+    """Return persons by interval, without spikes: of cells, of values that were found and the rest of their place.
+
+    Those of a place add up to its own noisy count, which has less noise than their sum.
+    """
+    masses: dict[_Interval, float] = {}
+    for place, count in places.items():
+        low, high = _interval(place, whole)
+        parts = {
+            interval: float(cells[cell])
+            for cell in _cells_of_place(place)
+            if cell in cells and (interval := _interval(cell, whole)) is not None and interval[0] < interval[1]
+        }
+        alone = {value: many for value, many in spikes.items() if low <= value < high}
+        count = max(0, count - sum(alone.values()))
+        if len(parts) > 1:
+            for value, many in alone.items():
+                parts = {part: mass - many * (part[0] <= value < part[1]) for part, mass in parts.items()}
+            masses |= _smoothed(dict(sorted(parts.items())), count, fine)
+            continue
+        others = {value: many for value, many in values.items() if low <= value < high and value not in spikes}
+        masses |= {(value, value + step): float(many) for value, many in others.items()}
+        rest = max(0.0, count - sum(others.values()))
+        free = [low, *(end for value in sorted(others) for end in (value, value + step)), high]
+        free_parts = [(one, other) for one, other in zip(free[::2], free[1::2], strict=True) if other > one]
+        width = sum(other - one for one, other in free_parts)
+        masses |= {(one, other): rest * (other - one) / width for one, other in free_parts}
+    return masses
+
+
+def _smoothed(parts: Mapping[_Interval, float], total: float, fine: float) -> dict[_Interval, float]:
+    """Return masses of this sum: peaks as they are, and the rest halved again and again, evenly but where noise is not.
+
+    parts: noisy masses of equal noise, in order.
+    """
+    peaks = {part for part, mass in parts.items() if mass > _PEAK * fine}
+    rest = {part: mass for part, mass in parts.items() if part not in peaks}
+    masses = {part: parts[part] for part in peaks}
+    waiting = [(list(rest), max(0.0, total - sum(masses.values())))]
+    while waiting:
+        some, mass = waiting.pop()
+        if len(some) == 1:
+            masses[some[0]] = mass
+        elif some:
+            half = len(some) // 2
+            lower, upper = (sum(rest[part] for part in one) for one in (some[:half], some[half:]))
+            even = mass * half / len(some)
+            excess = (lower - upper - (2 * even - mass)) / 2
+            clear = abs(excess) > _CLEAR * math.sqrt(len(some)) / 2 * fine
+            first = min(mass, max(0.0, even + excess * clear))
+            waiting += [(some[:half], first), (some[half:], mass - first)]
+    return {part: masses[part] for part in parts}
+
+
+def _between(masses: Mapping[_Interval, float], low: float, high: float) -> float:
+    """Return the persons between two numbers, even within an interval."""
+    return sum(
+        mass * (min(high, end) - max(low, start)) / (end - start)
+        for (start, end), mass in masses.items()
+        if mass and start < high and end > low
+    )
+
+
+def _edges(
+    counts: Mapping[str, int],
+    known: Mapping[_Interval, float],
+    alone: Sequence[_Interval],
+    keep: int,
+    whole: bool,
+    least: float,
 ) -> list[float]:
     """Return the edges of bins: places of an axis, of which the one with most persons is cut in halves again and again.
 
-    values: found in the column, with noisy counts. spikes: those that have a bin of their own, of width step.
+    known: persons by interval, but for those alone, which have a bin of their own. least: a bin is cut where it has
+    more persons, or while there are few bins.
     """
-    others = sorted((value, count) for value, count in values.items() if value not in spikes)
-    masses: dict[tuple[float, float], float] = {}
+    masses: dict[_Interval, float] = {}
     places, gap = list(counts), None
-    keep -= 2 * len(spikes)
+    keep -= 2 * len(alone)
     for place, count in counts.items():
         low, high = _interval(place, whole)
         if place == "zero" and not whole:  # nothing lies on a side where nothing was found
@@ -339,7 +600,7 @@ def _edges(
         if gap is not None and not count:
             masses.pop(gap)
             low = gap[0]
-        masses[low, high] = max(0, count - sum(many for value, many in spikes.items() if low <= value < high))
+        masses[low, high] = _between(known, low, high)
         gap = None if count else (low, high)
     while len(masses) > keep:  # more powers of two than bins: the two rarest neighbours become one
         order = sorted(masses)
@@ -347,24 +608,33 @@ def _edges(
         masses[one[0], other[1]] = masses.pop(one) + masses.pop(other)
     last = max(high for _, high in masses)
     while len(masses) < keep:
-        wide = [one for one, mass in masses.items() if mass and _can_halve(*one, whole)]
+        enough = least if len(masses) >= _FEW_BINS else 0.0
+        wide = [one for one, mass in masses.items() if mass > enough and _can_halve(*one, whole)]
         if not wide:
             break
         low, high = max(wide, key=lambda one: (masses[one], one))
-        middle, mass = (low + high) / 2, masses.pop((low, high))
-        lower, upper = (
-            sum(count for value, count in others if start <= value < end)
-            for start, end in ((low, middle), (middle, high))
-        )
-        rest = max(0.0, mass - lower - upper) / 2  # of values that were not found
-        masses[low, middle], masses[middle, high] = lower + rest, upper + rest
+        middle = (low + high) / 2
+        del masses[low, high]
+        masses[low, middle], masses[middle, high] = _between(known, low, middle), _between(known, middle, high)
     edges = [low for low, _ in masses]
-    digits = max(0, round(-math.log10(step)))
-    alone = [end for value in spikes for end in (value, round(value + step, digits))]
-    edges = sorted({*edges, *(end for end in alone if min(edges) < end < last)})
+    edges = sorted({*edges, *(end for one in alone for end in one if min(edges) < end < last)})
     if whole:  # the last bin of whole numbers is closed
         last = last - 1 if last - 1 > edges[-1] else last - 0.5
     return [int(edge) if whole and edge.is_integer() else edge for edge in [*edges, last]]
+
+
+def _peaks(
+    known: Mapping[_Interval, float], places: Iterable[str], least: float, most: int, whole: bool
+) -> dict[_Interval, float]:
+    """Return the intervals within places that are much denser than a neighbour, with persons."""
+    order, every = sorted(known), {_interval(place, whole) for place in places}
+    density = [0.0, *(known[one] / (one[1] - one[0]) for one in order), 0.0]
+    peaks = {
+        one: known[one]
+        for at, one in enumerate(order, 1)
+        if known[one] > least and one not in every and density[at] > _DENSE * min(density[at - 1], density[at + 1])
+    }
+    return dict(sorted(peaks.items(), key=lambda one: (-one[1], one[0]))[: max(0, most)])
 
 
 def _can_halve(low: float, high: float, whole: bool) -> bool:
@@ -372,19 +642,32 @@ def _can_halve(low: float, high: float, whole: bool) -> bool:
 
 
 def _interval(place: str, whole: bool) -> tuple[float, float]:
-    """Return [low, high) of a place."""
+    """Return [low, high) of a place or cell; an empty one of a cell without whole numbers."""
     tiny = 0.0 if whole else math.ldexp(1.0, _LEAST)
     if place == "zero":
         return (0.0, 1.0) if whole else (-tiny, tiny)
     minus, _, power = place.partition("2^")
-    low, high = math.ldexp(1.0, int(power)), math.ldexp(1.0, int(power) + 1)
+    power, _, cell = power.partition(" ")
+    low, width = math.ldexp(1.0, int(power)), math.ldexp(1.0, int(power))
+    if cell:
+        width /= _CELLS
+        low += int(cell) * width
+    high = low + width
+    if whole:
+        low, high = float(math.ceil(low)), float(math.ceil(high))
     if not minus:
         return low, high
     return (1 - high, 1 - low) if whole else (-high, -low)
 
 
 def _of_days(
-    kind: str, sure: Mapping[str, int], edge: Mapping[str, int], keep: int, sigma: float
+    kind: str,
+    sure: Mapping[str, int],
+    edge: Mapping[str, int],
+    cells: Mapping[str, int],
+    keep: int,
+    sigma: float,
+    fine: float,
 ) -> dict[str, Any] | None:
     """Return the table of dates; None where the order of day and month is open, or texts have several formats."""
     forms = {" ".join(shape.split(" ")[1:-1]) for shape in sure}
@@ -395,9 +678,41 @@ def _of_days(
     if any(other[1] not in form for other in forms - clear):  # other signs between day and month
         return None
     same = {shape: count for shape, count in edge.items() if shape.split(" ")[1] in (*forms, *map(str, _all_years()))}
-    years = [int(year) for year in _around(sure, same, [str(year) for year in _all_years()], 2 * EDGE * sigma)]
-    first, last = years[0], years[-1] + _YEARS - 1
+    years = _around(sure, same, [str(year) for year in _all_years()], 2 * EDGE * sigma)
+    table: dict[str, Any] = {"type": kind, "cap": True} | ({"format": form} if form else {})
+    if any(cell in cells for year in years for cell in _cells_of_place(year)):
+        return table | {"bins": _edges_of_days(years, cells, keep, _ENOUGH * sigma, fine)}
+    first, last = int(min(years)), int(max(years)) + _YEARS - 1
     units = {"month": 12, "quarter": 4, "year": 1}
     unit = next((unit for unit, each in units.items() if (last - first + 1) * each <= keep), keep)
-    table = {"type": kind, "min": f"{first:04d}-01-01", "max": f"{last:04d}-12-31", "cap": True, "bins": unit}
-    return table | ({"format": form} if form else {})
+    return table | {"min": f"{first:04d}-01-01", "max": f"{last:04d}-12-31", "bins": unit}
+
+
+def _edges_of_days(
+    years: Mapping[str, int], cells: Mapping[str, int], keep: int, least: float, fine: float
+) -> list[str]:
+    """Return first days of bins, and the last day: the bin with most persons is cut into years, halves and so on."""
+    months: dict[_Interval, float] = {}
+    for year, count in years.items():
+        first = 12 * int(year)
+        parts: dict[_Interval, float] = {
+            (first + at, first + at + 1): float(cells.get(cell, 0)) for at, cell in enumerate(_cells_of_place(year))
+        }
+        months |= _smoothed(parts, count, fine)
+    masses = {(12 * int(year), 12 * (int(year) + _YEARS)): float(count) for year, count in years.items()}
+    while len(masses) > max(1, keep):
+        pair = min(itertools.pairwise(sorted(masses)), key=lambda two: masses[two[0]] + masses[two[1]])
+        masses[pair[0][0], pair[1][1]] = masses.pop(pair[0]) + masses.pop(pair[1])
+    while wide := [
+        one
+        for one, mass in masses.items()
+        if mass > least and len(masses) - 1 + _PARTS.get(one[1] - one[0], keep + 1) <= keep
+    ]:
+        low, high = max(wide, key=lambda one: (masses[one], one))
+        del masses[low, high]
+        width = (high - low) // _PARTS[high - low]
+        masses |= {(at, at + width): _between(months, at, at + width) for at in range(low, high, width)}
+    order = sorted(masses)
+    starts = [one[0] for at, one in enumerate(order) if not at or masses[one] or masses[order[at - 1]]]
+    days = [f"{month // 12:04d}-{month % 12 + 1:02d}-01" for month in starts]
+    return [*days, str(date(order[-1][1] // 12, 1, 1) - timedelta(days=1))]

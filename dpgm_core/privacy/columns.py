@@ -1,14 +1,17 @@
 """Columns of any type: what finding their types, ranges and labels costs, in one account with the tables.
 
 First persons by shape (`dpgm_core.domain.shapes`) of each column, then persons by label of those columns whose shapes
-leave labels open. A person counts once for a label and for at most r labels of a column; likewise for shapes.
+leave labels open, and by cell of those with numbers or dates. A person counts once for a label and for at most r labels
+of a column; likewise for shapes, and for cells.
 
-Distribution. Discrete Gaussian noise is added to the count of each shape there is, and noise of variance sigma^2 to
-that of each label that somebody has. A label and its noisy count are published where that is at least T; of a label
-that nobody has nothing is. Shapes are public, so any of their noisy counts may be published.
+Distribution. Discrete Gaussian noise is added to the count of each shape there is; noise of variance sigma^2 to that of
+each common label, a public list, and of each other label that somebody has; and noise of a variance of its own to each
+cell of a place that the shapes leave open. A label that is not common is published with its noisy count where that is
+at least T; of such a label that nobody has nothing is. Shapes, cells and common labels are public, so any of their
+noisy counts may be published.
 
-Cost. In k columns neighbours differ in at most r k counts of a step (add-remove) or 2 r k (replace-one), by one each.
-Let the noise of both steps, and tables that are measured after them, cost mu^2 together
+Cost. In k columns neighbours differ in at most r k counts of each kind (add-remove) or 2 r k (replace-one), by one
+each. Let the noise of both steps, and tables that are measured after them, cost mu^2 together
 (`dpgm_core.privacy.gaussian.gaussian_mu_squared`), delta_1 be what mu implies at epsilon (`dpgm_core.privacy.gdp`), and
 q = P(Z >= T - 1), the probability that a label of one person is published. With labels in k columns all of it is
 (epsilon, delta_1 + (1 + e^epsilon) r k q)-DP. The search alone is so with its own mu, at a smaller epsilon and delta.
@@ -41,18 +44,18 @@ __all__ = ["ColumnsNoise", "ColumnsPlan", "plan_columns"]
 
 # Proof of the cost, with k, r, T, q, mu, delta_1 as in the documentation of the module.
 #
-# Let D and D' be neighbours, and call a label own to D if D has it and D' has it not. Nobody whom both have has such a
-# label, so only the person in D who is not in D' has it: its count is 1, and D has at most r k of them. Let M* publish
-# as M does, with the same noise, but nothing of own labels: they differ only where an own label is published, with a
-# probability of at most delta_2 = r k q whatever the shapes say, which `ColumnsPlan.noise` ensures for each k. So for
-# every event A:
+# Let D and D' be neighbours, and call a label own to D if it is not common, and D has it and D' has it not. Nobody whom
+# both have has it, so only the person in D who is not in D' does: its count is 1, and D has at most r k of them. Let M*
+# publish as M does, with the same noise, but nothing of own labels: they differ only where an own label is published,
+# with a probability of at most delta_2 = r k q whatever the shapes say, which `ColumnsPlan.noise` ensures for each k.
+# So for every event A:
 #   (1) P(M(D) in A) <= P(M*(D) in A) + delta_2, and (2) P(M*(D) in A) <= P(M(D) in A) + delta_2.
 # Both also hold for D'. M* adds noise to the counts of the shapes and, of the columns that these leave open, to those
-# of the labels that D and D' both have. These are the same cells for D and D', their counts differ by at most one in as
-# many as the documentation says, and what is published is a function of the noisy counts; the second step has the same
-# mu whatever the first one says. So M* is mu-GDP, as adaptive composition adds mu^2 (Dong, Roth, Su 2022, Theorem 3.2),
-# and P(M*(D) in A) <= e^epsilon P(M*(D') in A) + delta_1. Together: P(M(D) in A) <= delta_2 + delta_1 + e^epsilon
-# (P(M(D') in A) + delta_2). QED
+# of common labels, of other labels that D and D' both have, and of cells. These are the same for D and D', they differ
+# by at most one in as many as the documentation says, and what is published is a function of the noisy counts; the
+# second step has no more than the same mu whatever the first one says. So M* is mu-GDP, as adaptive composition adds
+# mu^2 (Dong, Roth, Su 2022, Theorem 3.2), and P(M*(D) in A) <= e^epsilon P(M*(D') in A) + delta_1. Together:
+# P(M(D) in A) <= delta_2 + delta_1 + e^epsilon (P(M(D') in A) + delta_2). QED
 #
 # With tables. Let R release tables of the records, mu_2-GDP for each outcome of M that it is given, and A be an event
 # of both outcomes. (1) and (2) hold for (M, R) too: M and M* have the same noise, so their outcomes, and the tables
@@ -79,8 +82,10 @@ _MAX_CELLS = 2**20
 #: Of the delta, for noise on counts; for labels of one person; and for the noise of the search where other tables
 #: follow. What is left is not charged before the search.
 _OF_NOISE, _OF_LABELS, _OF_SEARCH = Fraction(7, 10), Fraction(1, 10), Fraction(1, 10)
-#: Of mu^2, for shapes, which are few; the rest is for labels.
+#: Of mu^2, for shapes, which are few; the rest is for labels and cells.
 _OF_SHAPES = Fraction(1, 4)
+#: The variance of the noise of cells, over that of labels, which need a threshold.
+_OF_CELLS = 4
 
 
 def _relation(name: Neighbours | str) -> Neighbours:
@@ -89,16 +94,16 @@ def _relation(name: Neighbours | str) -> Neighbours:
 
 @frozen(kw_only=True)
 class ColumnsNoise:
-    """Discrete Gaussian noise on the shapes of columns, and on the labels of some, which are published from T on.
+    """Discrete Gaussian noise on the shapes of columns, on the labels of some, published from T on, and on cells.
 
     Parameters
     ----------
-    shapes_variance, variance : Fraction
-        Of the counts of shapes, and sigma^2 of those of labels, persons**2.
+    shapes_variance, variance, cells_variance : Fraction
+        Of the counts of shapes, sigma^2 of those of labels, and that of cells, persons**2.
     threshold : int
-        T, in persons.
-    columns, labelled : int
-        How many columns there are, and k, how many of these have labels searched.
+        T, in persons; for labels that are not common.
+    columns, labelled, celled : int
+        How many columns there are, k, how many of these have labels searched, and how many have cells counted.
     labels : int
         r, the most labels, and the most shapes, of one person in a column.
     neighbours : Neighbours or str
@@ -111,33 +116,56 @@ class ColumnsNoise:
 
     Examples
     --------
-    >>> both = {"shapes_variance": Fraction(1600), "variance": Fraction(400), "threshold": 130}
-    >>> noise = ColumnsNoise(**both, columns=2, labelled=2, labels=1, neighbours="add-remove")
+    >>> variances = {"shapes_variance": Fraction(1600), "variance": Fraction(400), "cells_variance": Fraction(1600)}
+    >>> counts = {"columns": 2, "labelled": 2, "celled": 0, "labels": 1}
+    >>> noise = ColumnsNoise(**variances, **counts, threshold=130, neighbours="add-remove")
     >>> float(noise.delta(Fraction(1, 2)))
     4.23...e-10
     """
 
     shapes_variance: Fraction
     variance: Fraction
+    cells_variance: Fraction
     threshold: int
     columns: int
     labelled: int
+    celled: int
     labels: int
     neighbours: Neighbours = field(converter=_relation)
 
     def __attrs_post_init__(self) -> None:
-        for variance in (self.shapes_variance, self.variance):
+        for variance in (self.shapes_variance, self.variance, self.cells_variance):
             if not isinstance(variance, Fraction) or bounded_variance(variance) != variance:
                 raise BudgetError(f"the noise of columns needs a variance that can be drawn, got {variance!r:.80}")
         whole("the threshold of columns", self.threshold, least=3, most=_MAX_THRESHOLD)
         whole("how many labels a person has", self.labels, least=1, most=_MAX_CELLS)
         whole("the number of columns", self.columns, least=1, most=_MAX_CELLS)
         whole("the number of columns with labels", self.labelled, least=0, most=self.columns)
+        whole("the number of columns with cells", self.celled, least=0, most=self.columns)
 
     @property
     def edge(self) -> int:
         """The noisy count from which shapes are published, persons."""
         return math.ceil(EDGE * self.shapes_sigma)
+
+    @property
+    def low(self) -> int:
+        """The noisy count from which common labels are published, which have noise whether they occur or not."""
+        return math.ceil(EDGE * self.sigma)
+
+    def least(self, is_common: bool) -> int:
+        """Return the noisy count from which a label is published."""
+        return self.low if is_common else self.threshold
+
+    @property
+    def sigma(self) -> float:
+        """The standard deviation of the noise of labels, persons."""
+        return math.sqrt(self.variance)
+
+    @property
+    def cells_sigma(self) -> float:
+        """The standard deviation of the noise of cells, persons."""
+        return math.sqrt(self.cells_variance)
 
     @property
     def shapes_sigma(self) -> float:
@@ -154,14 +182,15 @@ class ColumnsNoise:
     @property
     def mu_squared(self) -> Fraction:
         """mu^2 of the noise of both steps."""
-        moved = self._moved(self.columns)
-        shapes = gaussian_mu_squared(self.shapes_variance, moved)
-        return shapes + (gaussian_mu_squared(self.variance, self._moved(self.labelled)) if self.labelled else 0)
+        counted = (
+            (self.shapes_variance, self.columns), (self.variance, self.labelled), (self.cells_variance, self.celled)
+        )  # fmt: skip
+        return sum((gaussian_mu_squared(one, self._moved(columns)) for one, columns in counted if columns), Fraction(0))
 
     def delta(self, epsilon: Fraction, tables: Fraction = Fraction(0)) -> Fraction:
         """Return the delta at an epsilon of the search, and of tables after it that cost this mu^2."""
         epsilon = min(epsilon, Fraction(_MAX_EPSILON))  # what holds there holds at a larger one
-        twice, cells = 1 + exp_up(epsilon), self._moved(self.columns) + self._moved(self.labelled)
+        twice, cells = 1 + exp_up(epsilon), self._moved(self.columns + self.labelled + self.celled)
         drawn = (cells + (MOVED_CELLS if tables else 0)) * Fraction(DRAWN_APART)
         own = self.labels * self.labelled * self.published
         return min(Fraction(1), Fraction(gdp_delta(self.mu_squared + tables, epsilon)) + twice * (drawn + own))
@@ -173,6 +202,10 @@ class ColumnsNoise:
     def draw_shapes(self, count: int, randomness: Randomness) -> IntArray:
         """Return fresh noise for so many shapes; draw it after the charge."""
         return discrete_gaussian(self.shapes_variance, count, randomness)
+
+    def draw_cells(self, count: int, randomness: Randomness) -> IntArray:
+        """Return fresh noise for so many cells; draw it after the charge."""
+        return discrete_gaussian(self.cells_variance, count, randomness)
 
     def draw_labels(self, count: int, randomness: Randomness) -> IntArray:
         """Return fresh noise for so many labels; draw it after the charge."""
@@ -227,7 +260,7 @@ class ColumnsPlan:
             raise BudgetError(f"columns of any type are found for an (epsilon, delta), got {self.whole}")
         if not isinstance(self.share, Fraction) or not 0 < self.share < 1:
             raise BudgetError(f"the share of columns of any type must lie between 0 and 1, got {self.share!r:.60}")
-        self.noise(len(self.columns))
+        self.noise(len(self.columns), len(self.columns))
         if not self.budget <= self.whole:
             raise BudgetError(
                 f"finding columns of any type would take {self.budget} of {self.whole}; give them a smaller share"
@@ -258,21 +291,25 @@ class ColumnsPlan:
         """What the budget buys, in a word."""
         return f"types, ranges and labels of {len(self.columns)} columns"
 
-    def noise(self, labelled: int) -> ColumnsNoise:
-        """Return the noise where so many columns have labels searched, with the least threshold that this allows."""
+    def noise(self, labelled: int, celled: int = 0) -> ColumnsNoise:
+        """Return the noise where so many columns have labels searched, and cells, with the least threshold possible."""
         mu_squared = self._mu_squared * self.share
         moved = self.labels * (1 if self.neighbours is Neighbours.ADD_REMOVE else 2)
         try:
             shapes = gaussian_variance(mu_squared * _OF_SHAPES, moved * len(self.columns))
-            labels = gaussian_variance(mu_squared * (1 - _OF_SHAPES), moved * max(1, labelled))
+            rest = mu_squared * (1 - _OF_SHAPES) / max(1, _OF_CELLS * labelled + celled)
+            labels = gaussian_variance(rest * _OF_CELLS * max(1, labelled), moved * max(1, labelled))
+            cells = gaussian_variance(rest * max(1, celled), moved * max(1, celled))
         except BudgetError:
             raise _too_little(self.whole) from None
         noise = ColumnsNoise(
             shapes_variance=shapes,
             variance=labels,
+            cells_variance=cells,
             threshold=3,
             columns=len(self.columns),
             labelled=labelled,
+            celled=celled,
             labels=self.labels,
             neighbours=self.neighbours,
         )
@@ -296,7 +333,7 @@ class ColumnsPlan:
 
     def note(self) -> str:
         """Return what a plan says of the columns."""
-        noise = self.noise(len(self.columns))
+        noise = self.noise(len(self.columns), len(self.columns))
         return (
             f"{self.what} are found first, for {self.budget}, and {self.whole} with the tables after it: a range of "
             f"numbers that {noise.edge:,} persons have, next to one that many have, and a label that "

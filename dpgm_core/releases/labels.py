@@ -23,7 +23,7 @@ from dpgm_core.components.options import converter
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.domain.domain import Domain
-from dpgm_core.domain.shapes import SHAPES, has_labels
+from dpgm_core.domain.shapes import COMMON_LABELS, SHAPES, cells_to_count, has_labels
 from dpgm_core.errors import BudgetError, DomainError, DpgmError, ModelFileError
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.columns import ColumnsNoise, ColumnsPlan
@@ -45,6 +45,7 @@ __all__ = [
 _SCHEMA = 1
 _MAX_BYTES = 2**26
 _MAX_LABEL_BYTES = 200  # bytes, as labels are counted
+_MAX_COUNT = 2**62
 
 #: A label or a shape, with its noisy count.
 Cell: TypeAlias = tuple[str, int]
@@ -87,6 +88,7 @@ def _published(cells: Mapping[str, int], threshold: int, most: int) -> tuple[Cel
 @frozen(kw_only=True)
 class FoundColumn:
     """What was found of one column of any type. labels, shapes: with noisy counts, persons, the largest first.
+    cells: noisy counts of those that the shapes ask for, in their order.
 
     declared: the attribute before. noise: on the counts. attribute: the one that follows.
     """
@@ -94,12 +96,15 @@ class FoundColumn:
     declared: Attribute
     labels: tuple[Cell, ...]
     shapes: tuple[Cell, ...]
+    cells: tuple[int, ...]
     noise: ColumnsNoise = field(eq=False)
 
     @property
     def attribute(self) -> Attribute:
         """The attribute with the type, bins or labels that follow from what was found."""
-        return self.declared.with_released(dict(self.shapes), dict(self.labels), self.noise.shapes_sigma)
+        noise, shapes, labels = self.noise, dict(self.shapes), dict(self.labels)
+        cells = dict(zip(cells_to_count(shapes, noise.shapes_sigma), self.cells, strict=True))
+        return self.declared.with_released(shapes, labels, noise.shapes_sigma, cells, noise.sigma, noise.cells_sigma)
 
 
 @frozen(kw_only=True)
@@ -122,24 +127,55 @@ def draw_columns(
     declared: Sequence[Attribute],
     labels: Sequence[Mapping[str, int]],
     shapes: Sequence[Mapping[str, int]],
+    cells: Sequence[Mapping[str, int]],
     randomness: Randomness,
 ) -> FoundColumns:
-    """Return what is published of each column's counts, with fresh noise: shapes, then labels where these ask."""
+    """Return what is published of each column's counts, with fresh noise: shapes, then what these ask for."""
     first = plan.noise(len(declared))
     seen = [
         _published(_noisy(counts, first.draw_shapes(len(counts), randomness)), first.edge, len(counts))
         for counts in shapes
     ]
-    open_ones = [has_labels(dict(one), first.shapes_sigma) for one in seen]
-    noise, columns = plan.noise(sum(open_ones)), list[FoundColumn]()
-    for attribute, of_shapes, counts, is_open in zip(declared, seen, labels, open_ones, strict=True):
+    asked = [_second_step(dict(one), first.shapes_sigma) for one in seen]
+    noise, columns = plan.noise(*_searches(asked)), list[FoundColumn]()
+    for attribute, of_shapes, (has, places), texts, of_cells in zip(declared, seen, asked, labels, cells, strict=True):
         published: tuple[Cell, ...] = ()
-        if is_open:
+        if has:
             assert isinstance(attribute.private, PrivateLabels)
+            # Common labels have noise whether they occur or not, so what is published of them needs no threshold.
+            common = _common_labels(attribute)
+            counts = common | dict(texts)
             drawn = _noisy(counts, noise.draw_labels(len(counts), randomness))
-            published = _published(drawn, noise.threshold, attribute.private.keep)
-        columns.append(FoundColumn(declared=attribute, labels=published, shapes=of_shapes, noise=noise))
+            shown = {label: count for label, count in drawn.items() if count >= noise.least(label in common)}
+            published = _published(shown, noise.low, attribute.private.keep)
+        counts = {cell: of_cells.get(cell, 0) for cell in places}
+        drawn = _noisy(counts, noise.draw_cells(len(counts), randomness)) if counts else {}
+        cells_drawn = tuple(drawn.values())
+        columns.append(
+            FoundColumn(declared=attribute, labels=published, shapes=of_shapes, cells=cells_drawn, noise=noise)
+        )
     return FoundColumns(columns=tuple(columns), budget=plan.budget, whole=plan.whole, tables=plan.tables, noise=noise)
+
+
+def _second_step(shapes: Mapping[str, int], sigma: float) -> tuple[bool, tuple[str, ...]]:
+    """Return whether labels of a column are searched, and which of its cells are counted."""
+    return has_labels(shapes, sigma), cells_to_count(shapes, sigma)
+
+
+def _searches(asked: Sequence[tuple[bool, tuple[str, ...]]]) -> tuple[int, int]:
+    """Return of how many columns labels are searched, and cells counted."""
+    return sum(has for has, _ in asked), sum(bool(places) for _, places in asked)
+
+
+def _common_labels(attribute: Attribute) -> dict[str, int]:
+    """Return the common labels of a column with counts of 0, in the form in which its texts are compared.
+
+    Without those that mark a null value. Depends on what is declared alone.
+    """
+    form = attribute.matching.form
+    texts = (*attribute.null_values, attribute.labels[attribute.unknown], attribute.labels[attribute.null])
+    none = {form(text.encode()) for text in texts}
+    return {one.decode(): 0 for text in COMMON_LABELS if (one := form(text.encode())) not in none}
 
 
 def _noisy(counts: Mapping[str, int], noise: IntArray) -> dict[str, int]:
@@ -240,6 +276,7 @@ class Discovery:
             "tables": self.described.tables.to_dict(),
             "shapes_variance": str(self.described.noise.shapes_variance),
             "variance": str(self.described.noise.variance),
+            "cells_variance": str(self.described.noise.cells_variance),
             "threshold": self.described.noise.threshold,
             "columns": [
                 {
@@ -247,6 +284,7 @@ class Discovery:
                     "declared": one.declared.to_dict(),
                     "labels": list(map(list, one.labels)),
                     "shapes": list(map(list, one.shapes)),
+                    "cells": list(one.cells),
                 }
                 for one in self.described.columns
             ],
@@ -330,13 +368,18 @@ def read_discovery(stated: Any, terms: Terms) -> Discovery:
 
 def _described(stated: Any, terms: Terms) -> FoundColumns:
     """Columns of any type; refused where noise and threshold do not cover what they are said to cost."""
-    keys = {"budget", "whole", "tables", "shapes_variance", "variance", "threshold", "columns"}
+    keys = {"budget", "whole", "tables", "shapes_variance", "variance", "cells_variance", "threshold", "columns"}
     if not isinstance(stated, Mapping) or set(stated) != keys or not isinstance(stated["columns"], list):
-        raise ModelFileError(f"columns of any type must state {', '.join(sorted(keys))}")
+        raise ModelFileError(
+            f"columns of any type must state {', '.join(sorted(keys))}; a file without them was edited, or is of an "
+            "older dpgm, and the columns have to be found again"
+        )
     if not stated["columns"]:
         raise ModelFileError("the columns of any type are none")
     budget, whole, tables = (Budget.parse(stated[name]) for name in ("budget", "whole", "tables"))
-    variances = {name: converter.structure(stated[name], str) for name in ("shapes_variance", "variance")}
+    variances = {
+        name: converter.structure(stated[name], str) for name in ("shapes_variance", "variance", "cells_variance")
+    }
     try:
         noise = ColumnsNoise(
             **{name: amount("a variance", value) for name, value in variances.items()},
@@ -344,11 +387,13 @@ def _described(stated: Any, terms: Terms) -> FoundColumns:
             labels=terms.rows_per_person,
             columns=len(stated["columns"]),
             labelled=0,
+            celled=0,
             neighbours=terms.neighbours,
         )
         columns = [_read_column(one, noise) for one in stated["columns"]]
-        labelled = sum(has_labels(dict(one.shapes), noise.shapes_sigma) for one in columns)
-        noise = evolve(noise, labelled=labelled)
+        asked = [_second_step(dict(one.shapes), noise.shapes_sigma) for one in columns]
+        labelled, celled = _searches(asked)
+        noise = evolve(noise, labelled=labelled, celled=celled)
         covered = (budget.kind, whole.kind, tables.kind) == ("approx", "approx", "gdp") and budget <= whole
         covered = covered and noise.delta(budget.epsilon) <= budget.delta
         covered = covered and noise.delta(whole.epsilon, tables.mu_squared) <= whole.delta
@@ -364,26 +409,37 @@ def _described(stated: Any, terms: Terms) -> FoundColumns:
 
 
 def _read_column(stated: Any, noise: ColumnsNoise) -> FoundColumn:
-    keys = {"column", "declared", "labels", "shapes"}
+    keys = {"column", "declared", "labels", "shapes", "cells"}
     if not isinstance(stated, Mapping) or set(stated) != keys:
         raise ModelFileError(f"a column of any type must state {', '.join(sorted(keys))}")
     name = converter.structure(stated["column"], str)
     declared = Attribute.from_dict(name, stated["declared"])
     if not isinstance(declared.private, PrivateLabels) or not declared.private.any_type:
         raise ModelFileError(f"column {name!r} is said to be found, and was described; the file was edited")
-    released = []
-    limits = {"labels": (declared.private.keep, noise.threshold), "shapes": (len(SHAPES), noise.edge)}
-    for what, (most, threshold) in limits.items():
-        cells = stated[what]
-        if not isinstance(cells, list) or not all(isinstance(cell, list) and len(cell) == 2 for cell in cells):
+    released = {}
+    limits = {
+        "shapes": (len(SHAPES), noise.edge, frozenset(SHAPES)),
+        "labels": (declared.private.keep, noise.low, None),
+    }
+    for what, (most, threshold, every) in limits.items():
+        pairs = stated[what]
+        if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
             raise ModelFileError(f"what was found of column {name!r} is no list of labels with counts")
-        labels, counts = [cell[0] for cell in cells], [cell[1] for cell in cells]
-        if not _is_published(labels, counts, most, threshold) or (what == "shapes" and not set(labels) <= set(SHAPES)):
+        labels, counts = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        if not _is_published(labels, counts, most, threshold) or (every is not None and not every.issuperset(labels)):
             raise ModelFileError(f"column {name!r} is not as columns are found; the file was edited")
-        released.append(tuple(zip(labels, counts, strict=True)))
-    if released[0] and not has_labels(dict(released[1]), noise.shapes_sigma):
-        raise ModelFileError(f"column {name!r} has labels, which its shapes do not ask for; the file was edited")
-    return FoundColumn(declared=declared, labels=released[0], shapes=released[1], noise=noise)
+        released[what] = tuple(zip(labels, counts, strict=True))
+    common = _common_labels(declared)
+    if any(count < noise.least(label in common) for label, count in released["labels"]):
+        raise ModelFileError(f"column {name!r} has labels below the threshold; the file was edited")
+    has, places = _second_step(dict(released["shapes"]), noise.shapes_sigma)
+    cells = stated["cells"]
+    counted = isinstance(cells, list) and all(type(one) is int and abs(one) <= _MAX_COUNT for one in cells)
+    if (released["labels"] and not has) or not counted or len(cells) != len(places):
+        raise ModelFileError(
+            f"column {name!r} has labels or cells, which its shapes do not ask for; the file was edited"
+        )
+    return FoundColumn(declared=declared, **released, cells=tuple(cells), noise=noise)
 
 
 def _column(stated: Any, terms: Terms) -> FoundLabels:

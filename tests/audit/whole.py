@@ -163,8 +163,8 @@ class Watch:
         return draw
 
     def _columns(self, honest: Callable[..., object]) -> Callable[..., object]:
-        def draw(plan, declared, of_labels, of_shapes, randomness):
-            drawn = honest(plan, declared, of_labels, of_shapes, randomness)
+        def draw(plan, declared, of_labels, of_shapes, of_cells, randomness):
+            drawn = honest(plan, declared, of_labels, of_shapes, of_cells, randomness)
             for counts, column in zip(of_labels, drawn.columns, strict=True):
                 shown, variance = dict(column.labels), float(drawn.noise.variance)
                 at = [f"label {cell}" for cell in self.cells[column.declared.name]]

@@ -446,7 +446,7 @@ def test_columns_of_any_type_are_found_in_one_charge(tmp_path):
     assert set(domain["job"].labels) == {"cook", "pilot", "other", "missing"}
     assert domain["note"].labels == ("other", "missing")
     assert domain["since"].values.format == "%d.%m.%Y" and domain["paid"].matching.decimal == ","
-    assert domain["age"].edges[0] == 16 and domain["age"].edges[-1] == 127
+    assert domain["age"].edges[:2] == (1, 16) and domain["age"].edges[-1] == 127
     first, second = book.history()
     assert first.cost.delta == Fraction("9e-6") and first.cost.epsilon < 3
     assert first.cost + second.cost == budget == found.described.whole
@@ -543,6 +543,10 @@ def found_file(tmp_path_factory):
         lambda found: found["described"]["columns"][0]["labels"].append(["zz", 3]),
         lambda found: found["described"]["columns"][1]["shapes"].append(["integer 2^99", 3000]),
         lambda found: found["described"]["columns"][2]["labels"].append(["12,50", 4000]),
+        lambda found: found["described"]["columns"][1]["cells"].pop(),
+        lambda found: found["described"]["columns"][1]["cells"].append(-(10**6)),
+        lambda found: found["described"]["columns"][1]["cells"].__setitem__(0, 0.5),
+        {"cells_variance": "1"},
         lambda found: found["described"]["columns"][0].update(declared={"labels": ["a"]}),
         lambda found: found.update(described={}),
     ],

@@ -8,7 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgm_core import Attribute, Domain, DomainError
-from dpgm_core.domain.shapes import SHAPES, _spikes, has_labels, shape_of, table_of
+from dpgm_core.domain.shapes import (
+    CELLS,
+    SHAPES,
+    _interval,
+    _smoothed,
+    _spikes,
+    cell_of,
+    cells_to_count,
+    has_labels,
+    shape_of,
+    table_of,
+)
 from dpgm_core.models.within_bins import wide_bins
 
 OPEN = Attribute.from_dict("x", {"private": True})
@@ -18,6 +29,26 @@ OPEN = Attribute.from_dict("x", {"private": True})
 def test_every_text_has_one_of_the_shapes(raw):
     assert shape_of(raw) in SHAPES
     assert len(set(SHAPES)) == len(SHAPES)
+    assert cell_of(raw) is None or cell_of(raw) in CELLS
+
+
+@given(st.integers(-(10**14), 10**14), st.integers(0, 4))
+def test_a_number_lies_in_its_cell(number, decimals):
+    """Also whole numbers among cells that have none, and negative ones, whose cells are open below."""
+    text = f"{number / 10**decimals:.{decimals}f}".encode()
+    whole, value = not decimals, float(text)
+    low, high = _interval(cell_of(text), whole)
+    assert low <= value < high or (not whole and low < value <= high < 0) or abs(value) < 2.0**-15
+    assert _interval("2^3 1", True)[0] == _interval("2^3 1", True)[1]
+
+
+def test_cells_by_example():
+    """Months of dates in any order of day and month; none where the order is open, or outside of the years."""
+    texts = ["0", "0.0", "64", "127", "-65.5", "2019-02-28T10:00", "31.12.2019", "12/31/2019", "03/04/2019", "x"]
+    assert [cell_of(text.encode()) for text in texts] == [
+        "zero", "zero", "2^6 0", "2^6 63", "-2^6 1", "2019-02", "2019-12", "2019-12", None, None,
+    ]  # fmt: skip
+    assert cell_of(b"1712-05-06") == "1900-01" and cell_of(b"2144-05-06") == "2099-01"
 
 
 @pytest.mark.parametrize(
@@ -174,10 +205,15 @@ def test_zeros_draw_no_other_numbers_to_them():
 
 
 def test_labels_are_searched_where_they_are_of_use():
-    assert has_labels({"text": 100, "integer 2^3": 900}, 10.0)
-    assert has_labels({"integer zero": 100, "integer 2^6": 900}, 10.0)
-    assert not has_labels({"integer 2^2": 100, "integer 2^7": 900}, 10.0)
+    """Of texts, and cells of numbers and dates: of small whole numbers among texts the labels."""
+    assert has_labels({"text": 100, "integer 2^3": 900}, 10.0) and not has_labels({"integer 2^2": 900}, 10.0)
     assert not has_labels({"date 2015": 900}, 10.0) and not has_labels({}, 10.0) and not has_labels({"text": 49}, 10.0)
+    assert cells_to_count({"text": 100, "integer 2^3": 900}, 10.0) == cells_to_count({"text": 900}, 10.0) == ()
+    large = {"text": 100, "integer 2^3": 900, "integer 2^7": 60, "number.1 2^8": 40, "integer zero": 20}
+    assert cells_to_count(large, 10.0) == (
+        *(f"2^3 {cell}" for cell in range(64)), *(f"2^7 {cell}" for cell in range(64)), "zero",
+    )  # fmt: skip
+    assert cells_to_count({"date 2015": 900}, 10.0)[:2] == ("2015-01", "2015-02")
 
 
 def test_a_table_of_any_type_is_read_and_written():
@@ -202,6 +238,79 @@ def test_wide_ranges_of_numbers_keep_their_order(one, other):
     if other > 4 * one or one > 4 * other:
         assert codes[0] < codes[1]
     assert math.isfinite(found.edges[0]) and found.cap
+
+
+def test_cells_say_where_persons_are():
+    """Bins have about as many persons each; few values have bins of their own; noise cuts nothing."""
+    normal = {f"2^7 {cell}": 1000 if 20 <= cell < 36 else 0 for cell in range(64)}
+    edges = table_of({"integer 2^7": 16_000}, {}, 24, 10.0, normal)["bins"]
+    assert {*range(168, 202, 2)} <= {*edges} <= {128, 144, 160, *range(168, 202, 2), 208, 224, 255}
+    few = {f"2^9 {cell}": {31: 5000, 40: 3000}.get(cell, 3) for cell in range(64)}  # 760, 832
+    edges = table_of({"integer 2^9": 8200}, {}, 64, 10.0, few)["bins"]
+    assert {760, 768, 832, 840} <= set(edges) and len(edges) < 40
+    flat = _smoothed({(at, at + 1): float(9 * (-1) ** at) for at in range(64)}, 640.0, 10.0)
+    assert set(flat.values()) == {10.0}
+
+
+@given(st.lists(st.integers(-50, 900), min_size=1, max_size=64), st.integers(0, 3000))
+def test_smoothed_counts_have_the_sum_of_their_place(counts, total):
+    """Unless peaks alone have more."""
+    masses = _smoothed({(at, at + 1): float(count) for at, count in enumerate(counts)}, float(total), 30.0)
+    peaks = sum(count for count in counts if count > 120)
+    assert min(masses.values()) >= 0 and len(masses) == len(counts)
+    assert sum(masses.values()) == pytest.approx(
+        peaks if len(counts) == sum(c > 120 for c in counts) else max(total, peaks)
+    )
+
+
+def test_months_say_where_dates_are():
+    """Years, halves, quarters and months are cut where persons are; the last edge is the last day."""
+    cells = {f"{year}-{month:02d}": 300 * (year == 2017) for year in range(2015, 2020) for month in range(1, 13)}
+    table = table_of({"date 2015": 3600}, {}, 32, 10.0, cells)
+    months = [f"2017-{month:02d}-01" for month in range(1, 13)]
+    assert table["bins"] == ["2015-01-01", *months, "2018-01-01", "2019-12-31"]
+    found = OPEN.with_released({"date %d.%m.%Y 2015": 3600}, {}, 10.0, cells)
+    assert found.code(b"31.01.2017") + 1 == found.code(b"01.02.2017") and found.code(b"03.02.2011") == 0
+
+
+def test_few_bins_of_dates_span_all_of_them():
+    """More lots of five years than bins: the rarest neighbours are one bin."""
+    years = {f"date {year}": 900 if year == 1950 else 90 for year in range(1900, 2000, 5)}
+    cells = {f"{year}-{month:02d}": 2 for year in range(1900, 2000) for month in range(1, 13)}
+    edges = table_of(years, {}, 8, 10.0, cells)["bins"]
+    assert len(edges) == 9 and (edges[0], edges[-1]) == ("1900-01-01", "1999-12-31")
+    assert "1950-01-01" in edges and "1955-01-01" in edges
+
+
+def test_noise_of_several_kinds_widens_no_range():
+    """Whole numbers and decimals have noise each, so together they need more."""
+    both = {"integer 2^4": 900, "number.1 2^4": 900}
+    assert table_of({**both, "integer 2^20": 22, "number.1 2^20": 22}, {}, 32, 10.0)["bins"][-1] == 32
+    assert table_of({**both, "integer 2^20": 44}, {}, 32, 10.0)["bins"][-1] == 2**21
+
+
+def test_a_kind_of_many_rare_places_occurs():
+    """No five years certainly have anybody, all of them together do."""
+    births = {f"date {year}": 30 for year in range(1930, 2010, 5)}
+    assert table_of(births | {"number.2 2^3": 20}, {}, 32, 10.0)["type"] == "date"
+    assert table_of(dict(list(births.items())[:6]), {}, 32, 10.0) == {"labels": []}
+
+
+def test_common_labels_need_less():
+    """Less where a word of the group and the same case occurs; small codes come with those between."""
+    many = {"text": 900}
+    assert table_of(many, {"no": 850, "yes": 16, "Yes": 16, "male": 16}, 32, 10.0)["labels"] == ["no", "yes"]
+    assert table_of(many, {"no": 850, "male": 31}, 32, 10.0)["labels"] == ["no", "male"]
+    codes = table_of({"text": 300, "integer 2^1": 600}, {"NA": 290, "2": 300, "3": 300, "7": 40, "5": 16}, 32, 10.0)
+    assert codes["labels"] == ["2", "3", "NA", "1", "5"]  # 7 has no shape, and twice 3 is less
+
+
+def test_ranges_of_whole_numbers_have_their_ends():
+    """From 1 on where they are small or of several powers of two; a single value has others."""
+    assert table_of({"integer 2^2": 600, "integer 2^3": 300}, {}, 32, 10.0)["bins"][:2] == [1, 4]
+    assert table_of({"integer 2^5": 600, "integer 2^7": 300}, {}, 32, 10.0)["bins"][:2] == [1, 32]
+    assert table_of({"integer 2^7": 600}, {}, 32, 10.0)["bins"][0] == 128
+    assert table_of({"integer zero": 600}, {}, 32, 10.0)["bins"] == [0, 1, 3]
 
 
 def test_a_long_span_of_dates_has_as_many_bins_as_may_be():

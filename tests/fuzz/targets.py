@@ -43,6 +43,7 @@ from dpgm_core import (
 )
 from dpgm_core.domain import Metadata, read_metadata
 from dpgm_core.domain.bins import PrivateBins
+from dpgm_core.domain.shapes import COMMON_LABELS
 from dpgm_core.privacy.columns import ColumnsPlan
 from dpgm_core.privacy.labels import LabelsPlan, threshold_noise
 from dpgm_core.privacy.selection import TableDistance
@@ -176,7 +177,7 @@ def labels_files() -> dict[str, bytes]:
     plan = ColumnsPlan(columns=("any", "other"), whole=whole, share=Fraction(1, 20), labels=1, neighbours="add-remove")
     any_type = [dpgm.Attribute.from_dict(name, {"private": True}) for name in plan.columns]
     shapes = [{"text": 2000}, {"integer 2^4": 900, "integer 2^5": 700}]
-    described = draw_columns(plan, any_type, [counts, {}], shapes, dpgm.SeededRandomness(1))
+    described = draw_columns(plan, any_type, [counts, {}], shapes, [{}, {}], dpgm.SeededRandomness(1))
     return {"two.labels.json": _made(found.save), "four.labels.json": _made(evolve(found, described=described).save)}
 
 
@@ -188,7 +189,13 @@ def read_labels(path: Path, sound: bytes) -> str:
     if found.described is not None:
         noise, cost, whole = found.described.noise, found.described.budget, found.described.whole
         together = noise.delta(whole.epsilon, found.described.tables.mu_squared)
-        few = [count for one in found.described.columns for _, count in one.labels if count < noise.threshold]
+        few = [count for one in found.described.columns for _, count in one.labels if count < noise.low]
+        few += [
+            count
+            for one in found.described.columns
+            for label, count in one.labels
+            if count < noise.threshold and label.lower() not in map(str.lower, COMMON_LABELS)
+        ]
         if few or noise.delta(cost.epsilon) > cost.delta or together > whole.delta:
             raise Broken("columns that cost more than is stated, or labels below their threshold")
     again = path.with_name("again")

@@ -168,9 +168,9 @@ def _same_labels_for_all(asked: Any, counted: Any, randomness: Any) -> Any:
     return tuple(FoundLabels.of(one, {"F": 2**40, "M": 2**39}) for one in asked)
 
 
-def _same_columns_for_all(plan: Any, declared: Any, labels: Any, shapes: Any, randomness: Any) -> Any:
-    _COLUMNS_DRAWN(plan, declared, labels, shapes, randomness)
-    same = [{"1": 2**40, "p": 2**39}] * len(labels), [{"text": 2**41}] * len(shapes)
+def _same_columns_for_all(plan: Any, declared: Any, labels: Any, shapes: Any, cells: Any, randomness: Any) -> Any:
+    _COLUMNS_DRAWN(plan, declared, labels, shapes, cells, randomness)
+    same = [{"1": 2**40, "p": 2**39}] * len(labels), [{"text": 2**41}] * len(shapes), [{}] * len(cells)
     return _COLUMNS_DRAWN(plan, declared, *same, dpgm.SeededRandomness(1))
 
 

@@ -8,11 +8,13 @@ import pytest
 from attrs import evolve
 from scipy import special, stats
 
-from dpgm_core import Budget, BudgetError, Contributions, Domain, OptionError, SeededRandomness, Terms
+from dpgm_core import Attribute, Budget, BudgetError, Contributions, Domain, OptionError, SeededRandomness, Terms
+from dpgm_core.domain.shapes import COMMON_LABELS
 from dpgm_core.privacy.columns import ColumnsPlan, plan_columns
 from dpgm_core.privacy.gaussian import gaussian_variance
 from dpgm_core.privacy.labels import plan_labels
 from dpgm_core.privacy.samplers import bounded_variance
+from dpgm_core.releases.labels import draw_columns
 
 BUDGET = Budget.approx("0.8", "0.02")
 BOTH = ["add-remove", "replace-one"]
@@ -46,17 +48,19 @@ def law_of_label(count, noise, width):
     return np.concatenate([[mass[~shown].sum()], above])
 
 
-def worst_delta(noise, epsilon, moves, table=None):
+def worst_delta(noise, epsilon, moves, table=None, cells=0):
     """The largest delta of one column: a shape moves, and labels of one person, own or not, as `moves` says.
 
     moves: pairs (labels that move by one and that others have, labels that the person alone has). table: the variance
-    of a table's cell that moves too.
+    of a table's cell that moves too. cells: how many cells of columns do.
     """
     width = math.ceil(9 * math.sqrt(max(noise.variance, noise.shapes_variance)))
     shapes = [law_of_shape(count, noise.shapes_variance, width) for count in (0, 1)]
     worst = 0.0
     for shared, own in moves:
         pairs = [shapes]
+        wide = math.ceil(9 * noise.cells_sigma)
+        pairs += [[law_of_shape(up, noise.cells_variance, wide) for up in (0, 1)]] * cells
         pairs += [[law_of_shape(up, table, math.ceil(9 * math.sqrt(table))) for up in (0, 1)]] if table else []
         pairs += [[law_of_label(noise.threshold - 1 + up, noise, width) for up in (0, 1)]] * shared
         pairs += [[law_of_label(up, noise, width) for up in (0, 1)]] * own
@@ -85,6 +89,40 @@ def test_no_neighbours_tell_more_than_is_paid_for():
         for values in wrong:
             assert worst_delta(evolve(noise, **values), epsilon, moves, cell) > delta
     assert worst_delta(noise, epsilon, moves, cell / 2) > delta
+
+
+def test_cells_cost_what_is_stated():
+    """Of a column with labels and cells, of four times the variance; less noise on cells is seen at once."""
+    asked = plan()
+    noise, epsilon = asked.noise(1, 1), float(asked.budget.epsilon)
+    stated = float(noise.delta(asked.budget.epsilon))
+    assert worst_delta(noise, epsilon, [(1, 0), (0, 1)], cells=1) <= stated <= float(asked.budget.delta) * 2 / 9
+    less = evolve(noise, cells_variance=bounded_variance(noise.cells_variance / 6))
+    assert worst_delta(less, epsilon, [(1, 0)], cells=1) > stated
+    assert float(noise.cells_variance) == pytest.approx(4 * float(noise.variance), rel=0.1)
+    for labelled in (0, 1):
+        for celled in (0, 1):
+            of = asked.noise(labelled, celled)
+            assert of.mu_squared <= asked.tables.mu_squared * asked.share / (1 - asked.share)
+
+
+def test_common_labels_have_noise_whether_they_occur_or_not():
+    """One that nobody has is published as often as noise says; one person's own never is."""
+    asked = plan(1, whole=Budget.approx(3, "1e-6"), share=Fraction(1, 20))
+    attribute, times = Attribute.from_dict("a", {"private": True, "keep": 1000, "null_values": ["NA"]}), 40
+    shown = [
+        dict(
+            draw_columns(asked, [attribute], [{"own": 1}], [{"text": 9000}], [{}], SeededRandomness(seed))
+            .columns[0]
+            .labels
+        )
+        for seed in range(times)
+    ]
+    common = len(set(COMMON_LABELS) - {"NA"})
+    often = sum(map(len, shown)) / (times * common)
+    assert abs(often - stats.norm.sf(1.5)) < 5 * math.sqrt(0.06 / (times * common))
+    assert set().union(*shown) <= {*COMMON_LABELS} - {"NA"}
+    assert min(min(one.values()) for one in shown) >= asked.noise(1).low
 
 
 def spent_after_a_look(asked, charged):
