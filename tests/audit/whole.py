@@ -379,7 +379,7 @@ def _bins(rows: int) -> Pipeline:
     apart = np.repeat(np.arange(len(persons)) * (cells // len(persons)), persons)
     domain = Domain.from_dict(
         {"x": {"type": "integer", "min": 0, "max": cells - 1, "bins": {"private": 4, "share": "1/4"}}}
-        | dict.fromkeys(others, {"size": 2})
+        | {name: {"size": 2} for name in others}
     )
     known = dict.fromkeys(others, np.array([1]))
     account: list[SessionAccount] = []
