@@ -310,12 +310,13 @@ def _selection(name: str, budget: Budget, rows: int, canaries: int) -> Pipeline:
     """Columns that depend on each other alike, so that choices are nearly level.
 
     A canary strengthens some pairs and weakens the others. Of a pure budget there are two columns: where three tables
-    or more each have to show the greatest loss, that is seen too seldom. Of one canary there are four, so that whatever
-    was picked before, some candidates that are left rise and others fall.
+    or more each have to show the greatest loss, that is seen too seldom. Of one canary there are four, of which one has
+    another code than the rest: as many candidates rise as fall, and whatever was picked before, some do either.
     """
     names, size = "ab" if budget.kind == "pure" else "abcd" if canaries == 1 else "abc", max(2, canaries)
     everybody = dict.fromkeys(names, np.repeat(np.arange(size), _BASE))
-    cells = {name: (np.arange(canaries) + number % 2) % size for number, name in enumerate(names)}
+    apart = names[-1] if canaries == 1 else "b"
+    cells = {name: (np.arange(canaries) + (name == apart)) % size for name in names}
     workload = Workload.all(Domain.from_sizes(dict.fromkeys(names, size)), order=2)
     selector = {"name": name, "measure": "tables"} if name == "mrf-select" else name
     account: list[SessionAccount] = []
@@ -368,19 +369,28 @@ def _two_stages(rows: int) -> Pipeline:
 
 
 def _bins(rows: int) -> Pipeline:
-    """Private bins for half of the budget, then their table. The canary is above all others."""
-    cells = 1024
+    """Private bins for a quarter of the budget, then their table and others. The canary is above all others.
+
+    Both levels that it takes part in have a choice between two empty stretches, alike without it, one below the median
+    and one above: with it the one falls and the other rises by as much as any can. Of one table alone the noise would
+    be so narrow that a count more shows at once, or hardly; the promise has both in it.
+    """
+    cells, persons, others = 1024, [10, 4, 2, 2, 2, 2, 2], "abcdefg"
+    apart = np.repeat(np.arange(len(persons)) * (cells // len(persons)), persons)
     domain = Domain.from_dict(
-        {"x": {"type": "integer", "min": 0, "max": cells - 1, "bins": {"private": 4, "share": "1/2"}}}
+        {"x": {"type": "integer", "min": 0, "max": cells - 1, "bins": {"private": 4, "share": "1/4"}}}
+        | {name: {"size": 2} for name in others}
     )
+    known = dict.fromkeys(others, np.array([1]))
     account: list[SessionAccount] = []
 
     def run(present: Array) -> Watch:
-        columns = {"x": np.concatenate([np.arange(0, cells - 17, 16), np.full(int(present.sum()), cells - 1)])}
-        with Watch({"x": np.array([cells - 1])}, present, rows).watching() as watch:
+        columns = {"x": np.concatenate([apart, np.full(int(present.sum()), cells - 1)])}
+        columns |= dict.fromkeys(others, (columns["x"] == cells - 1).astype(int))
+        with Watch({"x": np.array([cells - 1]), **known}, present, rows).watching() as watch:
             made = fit(
                 _persons(columns, rows),
-                Structure(domain, [("x",)]),
+                Structure(domain, [(name,) for name in domain.names]),
                 APPROX,
                 learner=_LEARNER,
                 terms=_terms(rows),
