@@ -310,13 +310,12 @@ def _selection(name: str, budget: Budget, rows: int, canaries: int) -> Pipeline:
     """Columns that depend on each other alike, so that choices are nearly level.
 
     A canary strengthens some pairs and weakens the others. Of a pure budget there are two columns: where three tables
-    or more each have to show the greatest loss, that is seen too seldom. Of one canary there are four, of which one has
-    another code than the rest: as many candidates rise as fall, and whatever was picked before, some do either.
+    or more each have to show the greatest loss, that is seen too seldom. Of one canary there are four, so that whatever
+    was picked before, some candidates that are left rise and others fall.
     """
     names, size = "ab" if budget.kind == "pure" else "abcd" if canaries == 1 else "abc", max(2, canaries)
     everybody = dict.fromkeys(names, np.repeat(np.arange(size), _BASE))
-    apart = names[-1] if canaries == 1 else "b"
-    cells = {name: (np.arange(canaries) + (name == apart)) % size for name in names}
+    cells = {name: (np.arange(canaries) + number % 2) % size for number, name in enumerate(names)}
     workload = Workload.all(Domain.from_sizes(dict.fromkeys(names, size)), order=2)
     selector = {"name": name, "measure": "tables"} if name == "mrf-select" else name
     account: list[SessionAccount] = []
