@@ -33,6 +33,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "smartnoise": ("smartnoise-synth==1.0.8",),
     "twinify": (
         *("twinify==2.0.0", "jax==0.4.13", "jaxlib==0.4.13", "numpyro==0.11.0", "pandas<2", "numpy<2"),
+        "scipy<1.13",
         "matplotlib==3.8.*",
     ),
 }
