@@ -446,8 +446,8 @@ def _of_numbers(
     edge = {shape: count for shape, count in edge.items() if shape.rsplit(" ", 1)[1] in axis}
     sure = {shape: count for shape, count in sure.items() if shape.rsplit(" ", 1)[1] in axis} or {"integer zero": 0}
     if whole:  # what occurs as a label does
-        found = {shape: 1 for value in values if (shape := f"integer {_place(value, 0)}") not in sure}
-        sure, edge = found | dict(sure), found | edge
+        listed = {shape: 1 for value in values if (shape := f"integer {_place(value, 0)}") not in sure}
+        sure, edge = listed | dict(sure), listed | edge
     table: dict[str, Any] = {"type": "integer" if whole else "number"}
     places = _around(sure, edge, axis, EDGE * sigma * (_COVERED if covered else 1))
     places = _from_one(places, axis) if whole else places

@@ -136,9 +136,9 @@ def draw_columns(
         _published(_noisy(counts, first.draw_shapes(len(counts), randomness)), first.edge, len(counts))
         for counts in shapes
     ]
-    asked = [_second_step(dict(one), first.shapes_sigma) for one in seen]
-    noise, columns = plan.noise(*_searches(asked)), list[FoundColumn]()
-    for attribute, of_shapes, (has, places), texts, of_cells in zip(declared, seen, asked, labels, cells, strict=True):
+    steps = [_second_step(dict(one), first.shapes_sigma) for one in seen]
+    noise, columns = plan.noise(*_searches(steps)), list[FoundColumn]()
+    for attribute, of_shapes, (has, places), texts, of_cells in zip(declared, seen, steps, labels, cells, strict=True):
         published: tuple[Cell, ...] = ()
         if has:
             assert isinstance(attribute.private, PrivateLabels)
@@ -162,9 +162,9 @@ def _second_step(shapes: Mapping[str, int], sigma: float) -> tuple[bool, tuple[s
     return has_labels(shapes, sigma), cells_to_count(shapes, sigma)
 
 
-def _searches(asked: Sequence[tuple[bool, tuple[str, ...]]]) -> tuple[int, int]:
+def _searches(steps: Sequence[tuple[bool, tuple[str, ...]]]) -> tuple[int, int]:
     """Return of how many columns labels are searched, and cells counted."""
-    return sum(has for has, _ in asked), sum(bool(places) for _, places in asked)
+    return sum(has for has, _ in steps), sum(bool(places) for _, places in steps)
 
 
 def _common_labels(attribute: Attribute) -> dict[str, int]:
@@ -391,8 +391,7 @@ def _described(stated: Any, terms: Terms) -> FoundColumns:
             neighbours=terms.neighbours,
         )
         columns = [_read_column(one, noise) for one in stated["columns"]]
-        asked = [_second_step(dict(one.shapes), noise.shapes_sigma) for one in columns]
-        labelled, celled = _searches(asked)
+        labelled, celled = _searches([_second_step(dict(one.shapes), noise.shapes_sigma) for one in columns])
         noise = evolve(noise, labelled=labelled, celled=celled)
         covered = (budget.kind, whole.kind, tables.kind) == ("approx", "approx", "gdp") and budget <= whole
         covered = covered and noise.delta(budget.epsilon) <= budget.delta
