@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -27,6 +27,8 @@ _DOUBLE, _INT, _BIT, _SHORT_INT, _POINTER = (
     ir.PointerType(),
 )
 _VECTOR, _MASK = ir.VectorType(_DOUBLE, LANES), ir.VectorType(_BIT, LANES)
+# Masked loads and stores state their alignment, bytes, up to LLVM 21.
+_ALIGNMENT = [ir.Constant(_SHORT_INT, 8)] if binding.llvm_version_info[0] < 22 else []
 _EXTREMES = ir.LiteralStructType([_DOUBLE, _DOUBLE, _BIT, _BIT])
 # As `loading.jit`: sums in any order, a product and a sum as one operation.
 _FLAGS = ("reassoc", "contract", "nsz")
@@ -62,18 +64,17 @@ class _Code:
     def load(self, place: _Value, mask: _Value | None) -> _Value:
         if mask is None:
             return self.builder.load(self.at(place), typ=_VECTOR, align=8)
-        kind = ir.FunctionType(_VECTOR, [_POINTER, _MASK, _VECTOR])
-        return self._call("llvm.masked.load.v8f64.p0", kind, [self.at(place), mask, self.zeros()])
+        arguments = [self.at(place), *_ALIGNMENT, mask, self.zeros()]
+        return self._call("llvm.masked.load.v8f64.p0", _VECTOR, arguments)
 
     def store(self, value: _Value, place: _Value, mask: _Value | None) -> None:
         if mask is None:
             self.builder.store(value, self.at(place), align=8)
             return
-        kind = ir.FunctionType(ir.VoidType(), [_VECTOR, _POINTER, _MASK])
-        self._call("llvm.masked.store.v8f64.p0", kind, [value, self.at(place), mask])
+        self._call("llvm.masked.store.v8f64.p0", ir.VoidType(), [value, self.at(place), *_ALIGNMENT, mask])
 
-    def _call(self, name: str, kind: Any, arguments: Sequence[_Value]) -> _Value:
-        known = self.builder.module.globals
+    def _call(self, name: str, result: Any, arguments: Sequence[_Value]) -> _Value:
+        known, kind = self.builder.module.globals, ir.FunctionType(result, [one.type for one in arguments])
         return self.builder.call(
             known[name] if name in known else ir.Function(self.builder.module, kind, name), arguments
         )
