@@ -24,7 +24,7 @@ ENGINES: dict[str, tuple[list[str], str]] = {
     # Needs a Java of the machine: that of JAVA_HOME, or of the program `java`.
     "spark4": (["-e plugins/dpgm-spark[spark4]"], f"plugins/dpgm-spark {_NEIGHBOURS}"),
     "remote": (
-        ["-e .[remote]", "-e app[formats]", "s3fs", "moto[server]", "gcsfs", "gcp-storage-emulator"],
+        ["-e .[remote]", "-e app[formats]", "s3fs", "moto[server]>=5", "gcsfs", "gcp-storage-emulator"],
         "tests/sources tests/e2e/test_remote.py -k 'remote or buckets or partitions or another_program'",
     ),
     "dask": (["-e plugins/dpgm-dask"], f"plugins/dpgm-dask/tests {_NEIGHBOURS}"),
