@@ -85,7 +85,7 @@ def serves(cell: str, draw: int, method: str) -> bool:
     name, epsilon = cell.split()
     if method in ROUNDED and cell != "health 1":
         return False
-    return draw < draws_of(method) and (epsilon == "1" or (name, method) not in OVER_LIMIT)
+    return draw < draws_of(method, cell) and (epsilon == "1" or (name, method) not in OVER_LIMIT)
 
 
 def check(asked: Namespace, cell: str) -> None:
