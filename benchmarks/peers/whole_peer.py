@@ -146,7 +146,7 @@ def errors_of(run: Run, table: Coded) -> dict[str, Any]:
 def add_run_options(parser: ArgumentParser, limit: int) -> None:
     """Add the options of studies that run programs."""
     parser.add_argument("--limit", type=int, default=limit, help="CPU seconds for a run of a program")
-    parser.add_argument("--seeds", type=int, default=_CLOSE_DRAWS, help="draws of a cell, at most those that a program has")
+    parser.add_argument("--seeds", type=int, default=_CLOSE_DRAWS, help="draws of a cell at most")
     add_cache(parser)
 
 
