@@ -6,23 +6,28 @@ Truth: the population's marginals, from which the records were drawn. Data sets 
 each is learned with each learner, untouched, and bootstrapped with 40 replicates. Reported are the mean over data sets
 of the share of entries covered, overall and in the lower, middle and upper third of a data set's entries by their true
 size, beside what simpler intervals from the same replicates would cover; and what 40 refits cost in fits. --full adds
-k = 10. Runs go to benchmarks/results/coverage.jsonl, the tables to coverage.md beside it.
+k = 10. Cells that begin with "selected" are of populations of `benchmarks.research`, whose tables `auto` chose: every
+cell of every pair that one of the tables holds. Runs go to benchmarks/results/coverage.jsonl, the tables to coverage.md
+beside it.
 """
 
 from __future__ import annotations
 
+import itertools
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks import research
 from benchmarks.harness.main import Study, main
 from benchmarks.harness.output import grouped, having, markdown
 from benchmarks.harness.runs import Line, Task
 from benchmarks.protocol.trials import POPULATIONS, cells, data_set
-from dpgm_core import FloatArray, SeededRandomness, bootstrap, learn
+from dpgm_core import Budget, FloatArray, Model, SeededRandomness, bootstrap, fit, learn
 from dpgm_core.models.intervals import student
 
 BASE, DRAWS, REPLICATES, LEVEL = 80_000, 2, 40, 0.9
@@ -37,6 +42,13 @@ GRIDS = {
     "usual": USUAL,
     "full": [*USUAL, *cells(BOTH, 10, ((10**5, 0.5),))],
 }
+#: Populations of `benchmarks.research` that need no file, at (epsilon, 1e-6), and draws of each.
+SELECTED = {
+    f"selected/{name}/eps{epsilon}": (name, epsilon)
+    for name in ("health", "triples", "rare")
+    for epsilon in ("0.3", "1", "5")
+}
+SELECTED_DRAWS, AUTO = 10, "auto"
 # What is compared: the interval that is shipped, the spread without the bias, and the quantiles of the replicates.
 KINDS = ("interval", "spread alone", "percentiles")
 PARTS = ("all", "lower third", "middle third", "upper third")
@@ -44,27 +56,60 @@ PARTS = ("all", "lower third", "middle third", "upper third")
 
 def work(task: Task, asked: Namespace) -> Mapping[str, Any]:
     """One learner on one data set: covered shares by kind and part, and seconds."""
+    if task.cell in SELECTED:
+        return _selected(*SELECTED[task.cell], task.trial)
     data = data_set(task.cell, task.trial)
     start = time.process_time()
     fit = learn(data.release, task.method, randomness=SeededRandomness(task.trial))
     fitted = time.process_time()
     model = bootstrap(fit.model, REPLICATES, randomness=SeededRandomness(task.trial))
     done = time.process_time()
-    truth = data.population.marginals
-    found = model.interval_of(lambda one: one.marginals().values, level=LEVEL, within=(0.0, 1.0))
-    values = np.array([one.marginals().values for one in model.replicates])
+    return {
+        "covered": _covered(model, lambda one: one.marginals().values, data.population.marginals),
+        "kl": float(f"{data.population.kl(fit.model.potentials.values):.4g}"),
+        "fit": round(fitted - start, 3),
+        "refits": round(done - fitted, 3),
+    }
+
+
+def _selected(name: str, epsilon: str, seed: int) -> Mapping[str, Any]:
+    """The same of `auto`, on the pairs that its tables hold."""
+    population = research.POPULATIONS[name]
+    table, rng = population.read(Path()), np.random.default_rng(seed)
+    drawn = table.codes[rng.integers(0, len(table.codes), population.records)]
+    start = time.process_time()
+    fitted = fit(
+        drawn,
+        "auto",
+        Budget.approx(epsilon, research.DELTA),
+        workload=table.domain,
+        neighbours="add-remove",
+        randomness=SeededRandomness(seed),
+    ).model
+    done = time.process_time()
+    model = bootstrap(fitted, REPLICATES, randomness=SeededRandomness(seed))
+    refitted = time.process_time()
+    every = itertools.combinations(table.domain.names, 2)
+    pairs = [pair for pair in every if fitted.standing(pair) == "measured"]
+    truth = np.concatenate([research.shares_of(table.domain, table.codes, pair) for pair in pairs])
+    return {
+        "covered": _covered(model, lambda one: np.concatenate([one.marginal(pair).ravel() for pair in pairs]), truth),
+        "fit": round(done - start, 3),
+        "refits": round(refitted - done, 3),
+    }
+
+
+def _covered(model: Model, answers: Callable[[Model], FloatArray], truth: FloatArray) -> Mapping[str, Sequence[float]]:
+    """Return the covered shares by kind of interval."""
+    found = model.interval_of(answers, level=LEVEL, within=(0.0, 1.0))
+    values = np.array([answers(one) for one in model.replicates])
     width = student(LEVEL, REPLICATES - 1) * found.spread
     sides = {
         "interval": (found.low, found.high),
         "spread alone": (found.estimate - width, found.estimate + width),
         "percentiles": tuple(np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)),
     }
-    return {
-        "covered": {kind: _shares(low, high, truth) for kind, (low, high) in sides.items()},
-        "kl": float(f"{data.population.kl(fit.model.potentials.values):.4g}"),
-        "fit": round(fitted - start, 3),
-        "refits": round(done - fitted, 3),
-    }
+    return {kind: _shares(low, high, truth) for kind, (low, high) in sides.items()}
 
 
 def _shares(low: FloatArray, high: FloatArray, truth: FloatArray) -> list[float]:
@@ -79,7 +124,7 @@ def tables(lines: Sequence[Line]) -> str:
     parts = []
     head = ["learner", "data sets", "kind", *PARTS, "worst data set"]
     rows = []
-    for learner in LEARNERS:
+    for learner in (*LEARNERS, AUTO):
         mine = [line for line in lines if line["method"] == learner and "/k10/" not in line["cell"]]
         for kind in KINDS if mine else ():
             table = np.array([line["covered"][kind] for line in mine])
@@ -89,7 +134,7 @@ def tables(lines: Sequence[Line]) -> str:
     head = ["cell", "learner", *PARTS, "fit s", "40 refits / fit"]
     rows = []
     for cell, here in grouped(lines, "cell").items():
-        for learner in LEARNERS:
+        for learner in (*LEARNERS, AUTO):
             if mine := having(here, method=learner):
                 shares = np.mean([line["covered"]["interval"] for line in mine], axis=0)
                 fit, refits = (np.median([line[key] for line in mine]) for key in ("fit", "refits"))
@@ -104,16 +149,25 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _trial(asked: Namespace, cell: str, draw: int) -> int:
     """Neighbouring cells take other populations."""
+    if cell in SELECTED:
+        return int(asked.base) + draw
     place = [each.name for each in GRIDS[asked.extent]].index(cell)
     return int(asked.base) + place % POPULATIONS + draw
+
+
+def _cells(asked: Namespace) -> dict[str, int]:
+    """cell -> draws."""
+    selected = {} if asked.extent == "smoke" else dict.fromkeys(SELECTED, SELECTED_DRAWS)
+    return {cell.name: DRAWS for cell in GRIDS[asked.extent]} | selected
 
 
 STUDY = Study(
     about=__doc__,
     name="coverage",
     arguments=_arguments,
-    cells=lambda asked: {cell.name: DRAWS for cell in GRIDS[asked.extent]},
-    methods=LEARNERS,
+    cells=_cells,
+    methods=(*LEARNERS, AUTO),
+    serves=lambda cell, draw, method: (method == AUTO) == (cell in SELECTED),
     trial=_trial,
     work=work,
     text=tables,
