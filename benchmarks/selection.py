@@ -176,7 +176,7 @@ def _bars(lines: Sequence[Line]) -> str:
         if any(one is not None for one in mine):
             who = f"{ours}{' / ' * bool(theirs)}{theirs}, {name} {' '.join(bars)}"
             rows.append([who, KEYS[key], *_held(list(map(_ratio, mine, other)), list(bars.values()))])
-    return section("Bars", ["what", "of", "measured", "at most"], rows)
+    return section("Bars", ["what", "of", "measured", "at most"], rows, name="bars")
 
 
 def _ratio(mine: float | None, other: float | None) -> float | None:
