@@ -159,15 +159,19 @@ def limit(cells: int, multiply_adds: int, bytes_touched: int, rate: dict[str, fl
 
 
 def _limits(asked: Namespace) -> Figures:
-    """Rates of the machine, and of each model what it takes and its limit, ms."""
+    """Rates of the machine, and of each model what it needs, its limit and what it takes, ms."""
     rate, models = rates(3 if asked.smoke else 30), {}
     for model in cases(asked):
-        cells, needs = model.structure.cells, engine_of(model.structure, "").needs
+        cells, engine, potentials = model.structure.cells, engine_of(model.structure, ""), model.sets[0]
+        needs = engine.needs
+        engine.infer(potentials)
+        taken = wall_seconds(partial(engine.infer, potentials), 10 * RUNS)
         models[model.name] = {
             "cells": cells,
             "multiply-adds": needs.multiply_adds,
             "bytes": needs.peak_bytes,
             "limit ms": limit(cells, needs.multiply_adds, needs.peak_bytes, rate),
+            "ms": 1e3 * taken,
         }
     return {"rates": rate, "models": models}
 
@@ -184,10 +188,22 @@ def _limits_table(figures: Figures) -> str:
             f"{1e3 * one['cells'] / rate['exp']:.2g}",
             f"{1e3 * one['multiply-adds'] / rate['multiply-add']:.2g}",
             f"{one['limit ms']:.2g}",
+            f"{one['ms']:.3g}",
+            f"{one['ms'] / one['limit ms']:.1f}",
         )
         for name, one in figures["models"].items()
     ]
-    head = ["model", "exp", "M multiply-adds", "MB", "exp, ms", "multiply-adds, ms", "limit, ms"]
+    head = [
+        "model",
+        "exp",
+        "M multiply-adds",
+        "MB",
+        "exp, ms",
+        "multiply-adds, ms",
+        "limit, ms",
+        "taken, ms",
+        "in limits",
+    ]
     return (
         f"A second: {rate['exp'] / 1e9:.2g} billion exp, {rate['multiply-add'] / 1e9:.3g} billion multiply-adds, "
         f"copies of {rate['memory'] / 1e9:.3g} GB in memory and of {rate['cache'] / 1e9:.3g} in the cache.\n\n"
@@ -201,7 +217,8 @@ LIMITS = Part(
 An inference takes exp of every log-potential, makes each multiply-add of its plan, once forwards and once backwards per
 operand, and touches its arrays at least once. Rates: exp of numpy on an array that stays in the cache, multiply-adds
 of a large product of matrices, bytes of a copy in memory and in the cache. The limit is the longer of arithmetic and
-bytes; interpreting, checking and waiting for a step's operands come on top of it.
+bytes; interpreting, checking and waiting for a step's operands come on top of it. Beside it what an inference takes,
+in milliseconds and in limits.
 """,
     _limits,
     _limits_table,
