@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from typing import Literal, Protocol, TypeAlias
 
@@ -277,22 +278,21 @@ def correct_together(
 
 @np.errstate(over="ignore", invalid="ignore")  # a value that is not a number is no descent
 def _serve(shared: Objective, descents: Sequence[_Descent]) -> list[tuple[FloatArray, float]]:
-    """Run descents side by side, with the engine and the system of `shared`."""
+    """Run descents side by side, with the engine and the system of `shared`: what most of them ask for comes first, so
+    that those that searched for longer fall into step again."""
     moments, system = shared.moments, shared.system
     results: list[tuple[FloatArray, float]] = [(np.empty(0), math.inf)] * len(descents)
     requests = {number: next(descent) for number, descent in enumerate(descents)}
     while requests:
-        answers: dict[int, FloatArray | None] = {}
-        for kind in {kind for kind, _ in requests.values()}:
-            numbers = [number for number in requests if requests[number][0] == kind]
-            vectors = [requests[number][1] for number in numbers]
-            served = (
-                moments.means(vectors)
-                if kind == "mean"
-                else _columns(system.weighted if kind == "weighted" else system.newton, vectors)
-            )
-            answers.update(zip(numbers, served, strict=True))
-        for number, answer in answers.items():
+        [(kind, _)] = Counter(kind for kind, _ in requests.values()).most_common(1)
+        numbers = [number for number in requests if requests[number][0] == kind]
+        vectors = [requests[number][1] for number in numbers]
+        served = (
+            moments.means(vectors)
+            if kind == "mean"
+            else _columns(system.weighted if kind == "weighted" else system.newton, vectors)
+        )
+        for number, answer in zip(numbers, served, strict=True):
             try:
                 requests[number] = descents[number].send(answer)
             except StopIteration as ended:

@@ -3,6 +3,7 @@
 import itertools
 import math
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -264,6 +265,34 @@ def test_products_by_differences_are_good_to_a_millionth(engine, points):
     if points == 1:
         expected = noisy.total * exact.covariance(phi)(vector)
         assert np.linalg.norm(by_differences - expected) < 1e-6 * np.linalg.norm(expected)
+
+
+def test_descents_fall_into_step():
+    """Four of five steps, one of which searches once longer: the others wait for it at the next request of its kind, and
+    each gets the answers to its own requests."""
+    batches = []
+
+    def served(kind):
+        def answer(columns):
+            vectors = np.atleast_2d(np.asarray(columns).T)
+            batches.append((kind, len(vectors)))
+            return 2 * np.asarray(columns)
+
+        return answer
+
+    def requests(number, extra):
+        total = 0.0
+        for kind in ["mean"] * extra + ["mean", "weighted", "newton"] * 5:
+            total += (yield kind, np.full(2, float(number)))[0]
+        return np.full(1, total), 0.0
+
+    moments = SimpleNamespace(means=lambda points: list(served("mean")(np.array(points).T).T))
+    system = SimpleNamespace(weighted=served("weighted"), newton=served("newton"))
+    ends = descent._serve(
+        SimpleNamespace(moments=moments, system=system), [requests(number, number == 2) for number in range(4)]
+    )
+    assert [float(end[0]) for end, _ in ends] == [0.0, 30.0, 64.0, 90.0]
+    assert [count for _, count in batches] == [4, 3, 3, *[4] * 12, 1, 1, 1]
 
 
 @pytest.mark.parametrize("scale", [0.003, 0.5, 10.0])
