@@ -268,7 +268,7 @@ def test_products_by_differences_are_good_to_a_millionth(engine, points):
 
 
 def test_descents_fall_into_step():
-    """Four of five steps, one of which searches once longer: the others wait for it at the next request of its kind, and
+    """Four of five steps, one of which searches once longer: the others meet it at the next request of its kind, and
     each gets the answers to its own requests."""
     batches = []
 
