@@ -45,9 +45,9 @@ _LAST_STEPS = 200
 # to 3 % more where noise rules (20 to 29 rounds of AIM on Adult); from the first scales three rounds are as good as a
 # fit from nothing, and one where parameters are many, rounds dear, and the tables tell more.
 _RESUMED_ROUNDS, _RESUMED_ROUNDS_LARGE = 3, 1
-# Of such a fit, steps of each descent, and how often cliques are opened by force: at 16,000 parameters 200 steps did
+# Steps of the last descent of such a fit, after which no clique is opened by force: at 16,000 parameters 200 steps did
 # not reach the tolerance either, and what a descent has not reached yet looks like what its scales do not allow.
-_RESUMED_STEPS, _RESUMED_REOPENINGS = 60, 1
+_RESUMED_STEPS = 60
 _ROUNDING_NATS = 1e-9  # nats: rounding of a model that is its prior's centre
 _MAX_REOPENINGS = 4  # at most so often cliques are open_base by force
 # For the records: what the likeliest statistics of them tell is shrunk by a prior of at least this width alone, nats,
@@ -135,7 +135,7 @@ class Run:
             return
         small = self.dense or self.basis.size <= _DENSE_UP_TO
         rounds = min(self.settings.rounds, _RESUMED_ROUNDS if small else _RESUMED_ROUNDS_LARGE)
-        self._tune(rounds, _RESUMED_STEPS, _RESUMED_REOPENINGS)
+        self._tune(rounds, _RESUMED_STEPS, reopenings=0)
         # The scales go on in the next round of the loop; a fit is at its end when its parameters are, for selectors.
         self.scales_converged = True
 
