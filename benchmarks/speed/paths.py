@@ -65,8 +65,8 @@ _INTERVAL = 0.005  # seconds between samples
 
 
 def measure(asked: Namespace) -> dict[str, Any]:
-    """Path -> CPU seconds now, and before if asked; megabytes at most; shares of the time, largest first. Those that
-    --models names, without their commas."""
+    """Path -> CPU seconds now, and before if asked; megabytes at most; shares of the time, largest first; inferences and
+    their limit, seconds. Those that --models names, without their commas."""
     from benchmarks.speed.ours import rates
 
     figures: dict[str, Any] = {}
@@ -79,9 +79,16 @@ def measure(asked: Namespace) -> dict[str, Any]:
         with ThreadPoolExecutor(len(checkouts)) as pool:
             now, *before = pool.map(partial(_alone, group, smoke=asked.smoke), checkouts)
         for name, found in now.items():
-            found["limit"] = limit_seconds(found["inferences"], rate)
-            figures[name] = {**found, "before": before[0][name]} if before else found
+            figures[name] = _priced(found, rate)
+            if before:
+                figures[name]["before"] = _priced(before[0][name], rate)
     return figures
+
+
+def _priced(found: dict[str, Any], rate: dict[str, float]) -> dict[str, Any]:
+    """Return what a path took with the number of its inferences, and the seconds that they cannot take less than."""
+    counts = found["inferences"]
+    return {**found, "inferences": sum(count for *_, count in counts), "limit": limit_seconds(counts, rate)}
 
 
 def _alone(group: str, checkout: Path, *, smoke: bool) -> dict[str, Any]:
@@ -247,9 +254,9 @@ def table(figures: dict[str, Any]) -> str:
     for name, found in ((name, figures[name]) for name in PATHS if name in figures):
         before = f"{found['before']['seconds']:.1f}" if "before" in found else "-"
         shares = ", ".join(f"{module} {100 * share:.0f} %" for module, share in found["shares"])
-        count = sum(one[-1] for one in found["inferences"])
-        limit = f"{found['limit']:.2g}" if count else "-"
-        rows.append([name, before, f"{found['seconds']:.1f}", f"{count:,}", limit, f"{found['peak']:.0f}", shares])
+        limit = f"{found['limit']:.2g}" if found["inferences"] else "-"
+        counted = f"{found['inferences']:,}"
+        rows.append([name, before, f"{found['seconds']:.1f}", counted, limit, f"{found['peak']:.0f}", shares])
     head = ["path", "before, CPU s", "now", "inferences", "their limit, s", "peak MB", "where"]
     return markdown(head, rows)
 
