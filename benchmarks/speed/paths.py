@@ -65,8 +65,8 @@ _INTERVAL = 0.005  # seconds between samples
 
 
 def measure(asked: Namespace) -> dict[str, Any]:
-    """Path -> CPU seconds now, and before if asked; megabytes at most; shares of the time, largest first; inferences and
-    their limit, seconds. Those that --models names, without their commas."""
+    """Path -> CPU seconds now, and before if asked; megabytes at most; shares of the time, largest first; inferences
+    and their limit, seconds. Those that --models names, without their commas."""
     from benchmarks.speed.ours import rates
 
     figures: dict[str, Any] = {}
