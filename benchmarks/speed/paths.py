@@ -2,14 +2,18 @@
 checkout was named, and where the time goes now.
 
 Tables are generated (`cases/`), epsilon = 1, delta = 1e-9, add-remove neighbours. Intervals are the first ones of a
-model that was loaded from its file: 40 refits and the answer. Compilation is that of an empty cache, numba's import
-included. Where the time goes is sampled every 5 ms of CPU time; what a function calls of C counts to its module. Both
-checkouts run at the same time, so under the same load.
+model that was loaded from its file: 40 refits and the answer. It has random pairs and triples of near columns, 25,000
+cells on 31 columns and 40,000 on 100. Compilation is that of an empty cache, numba's import included. Inferences are
+those of junction trees, beside the sum of their limits, which are those of the table of limits. Where the time goes is
+sampled every 5 ms of CPU time; what a function calls of C counts to its module. Both checkouts run at the same time, so
+under the same load.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import os
 import signal
 import subprocess
@@ -18,13 +22,18 @@ import tempfile
 import time
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the file is run by its path, with the modules of any checkout
+    from benchmarks.cases.coded import Coded
+    from dpgm_core import Structure
 
 ROOT = Path(__file__).parents[2]
 #: Path -> the CPU seconds aimed at.
@@ -47,14 +56,21 @@ TOGETHER = {
     "100": ["first intervals, 100 columns", "report, 100 columns"],
     "kernels": ["first compilation, all kernels"],
 }
+#: Columns of a model for intervals -> cells of its tables.
+RELATED = {4: 100, 31: 25_000, 100: 40_000}
+#: Of one of its tables, and of its junction tree; columns after the first of a table among which the others are.
+_MAX_TABLE_CELLS, _MAX_TREE_CELLS, _NEAR = 1500, 2**15, 8
 _MOST_SHOWN = 4
 _INTERVAL = 0.005  # seconds between samples
 
 
 def measure(asked: Namespace) -> dict[str, Any]:
-    """Path -> CPU seconds now, and before if asked; megabytes at most; shares of the time, largest first. Those that
-    --models names, without their commas."""
+    """Path -> CPU seconds now, and before if asked; megabytes at most; shares of the time, largest first; inferences
+    and their limit, seconds. Those that --models names, without their commas."""
+    from benchmarks.speed.ours import rates
+
     figures: dict[str, Any] = {}
+    rate = rates(3 if asked.smoke else 30)
     patterns = asked.models.split(",")
     for group, names in TOGETHER.items():
         if not any(fnmatch(name.replace(",", ""), pattern) for name in names for pattern in patterns):
@@ -63,8 +79,16 @@ def measure(asked: Namespace) -> dict[str, Any]:
         with ThreadPoolExecutor(len(checkouts)) as pool:
             now, *before = pool.map(partial(_alone, group, smoke=asked.smoke), checkouts)
         for name, found in now.items():
-            figures[name] = {**found, "before": before[0][name]} if before else found
+            figures[name] = _priced(found, rate)
+            if before:
+                figures[name]["before"] = _priced(before[0][name], rate)
     return figures
+
+
+def _priced(found: dict[str, Any], rate: dict[str, float]) -> dict[str, Any]:
+    """Return what a path took with the number of its inferences, and the seconds that they cannot take less than."""
+    counts = found["inferences"]
+    return {**found, "inferences": sum(count for *_, count in counts), "limit": limit_seconds(counts, rate)}
 
 
 def _alone(group: str, checkout: Path, *, smoke: bool) -> dict[str, Any]:
@@ -88,7 +112,7 @@ def run(group: str, *, smoke: bool) -> dict[str, Any]:
 
 def _calls(group: str, folder: Path, smoke: bool) -> dict[str, Callable[[], object]]:
     """Return what is measured; models that it needs are learned first."""
-    from benchmarks.cases.coded import Coded, wide
+    from benchmarks.cases.coded import wide
     from benchmarks.cases.tables import planted_graph
     from dpgm_core import Budget, SeededRandomness, Workload, bootstrap, fit, load_model
     from dpgm_core.inference.kernels.loading import kernels
@@ -113,7 +137,12 @@ def _calls(group: str, folder: Path, smoke: bool) -> dict[str, Callable[[], obje
         some = wide(3, 500, 0) if smoke else wide(10, 30_000, 0)
         return {names[0]: lambda: fitted(some, {"name": "aim", "rounds": 1 if smoke else 4})}
     file, columns = folder / "model.dpgm", 4 if smoke else int(group)
-    fitted(wide(columns, 500 if smoke else 100_000, 0), "auto").model.save(file)
+    table = wide(columns, 500 if smoke else 100_000, 0)
+    fit(
+        table.codes, related(table, RELATED[columns]), Budget.approx(1, "1e-9"), "gaussian",
+        learner={"name": "eb-map", "target": "records", "rounds": 2}, neighbours="add-remove",
+        randomness=SeededRandomness(1),
+    ).model.save(file)  # fmt: skip
 
     def intervals() -> object:
         model = bootstrap(load_model(file), 5 if smoke else 40, randomness=SeededRandomness(0))
@@ -130,6 +159,64 @@ def _calls(group: str, folder: Path, smoke: bool) -> dict[str, Callable[[], obje
     return dict(zip(names, (intervals, sample if group == "31" else report), strict=True))
 
 
+def related(table: Coded, cells: int) -> Structure:
+    """Return all columns, and random pairs and triples of columns near each other, of at most so many cells in all."""
+    import numpy as np
+
+    from dpgm_core import Structure
+    from dpgm_core.learning import Limits, ModelSize
+
+    names, sizes = table.domain.names, table.domain.sizes
+    near = [
+        (name, *others)
+        for place, name in enumerate(names)
+        for count in (1, 2)
+        for others in itertools.combinations(names[place + 1 : place + 1 + _NEAR], count)
+    ]
+    cliques: list[tuple[str, ...]] = [(name,) for name in names]
+    size, limits = ModelSize(table.domain, cliques), Limits(seconds=math.inf, memory=16 * _MAX_TREE_CELLS)
+    left = cells
+    for clique in (near[place] for place in np.random.default_rng(0).permutation(len(near))):
+        count = math.prod(sizes[name] for name in clique)
+        if count <= min(left, _MAX_TABLE_CELLS) and size.fits(clique, limits):
+            size.add(clique)
+            cliques.append(clique)
+            left -= count
+    return Structure(table.domain, cliques)
+
+
+@contextmanager
+def counted() -> Iterator[Counter[tuple[int, int, int]]]:
+    """Count the inferences of junction trees: (cells, multiply-adds, bytes) of one -> how many."""
+    from dpgm_core.inference.junction_tree.engine import JunctionTreeEngine
+
+    counts: Counter[tuple[int, int, int]] = Counter()
+    infer = JunctionTreeEngine.infer
+
+    def counting(self: JunctionTreeEngine, *args: Any, **options: Any) -> Any:
+        needs = self.needs
+        counts[self.structure.cells, needs.multiply_adds, needs.peak_bytes] += 1
+        return infer(self, *args, **options)
+
+    JunctionTreeEngine.infer = counting  # type: ignore[method-assign]
+    try:
+        yield counts
+    finally:
+        JunctionTreeEngine.infer = infer  # type: ignore[method-assign]
+
+
+def listed(counts: Counter[tuple[int, int, int]]) -> list[list[int]]:
+    """Return what was counted as plain values: cells, multiply-adds and bytes of an inference, and how many."""
+    return [[*needs, count] for needs, count in counts.items()]
+
+
+def limit_seconds(inferences: list[list[int]], rate: dict[str, float]) -> float:
+    """Return the seconds that inferences cannot take less than, at a machine's rates."""
+    from benchmarks.speed.ours import limit
+
+    return sum(count * limit(*needs, rate) for *needs, count in inferences) / 1e3
+
+
 def _measured(call: Callable[[], object]) -> dict[str, Any]:
     from benchmarks.harness.alone import peak_megabytes
 
@@ -142,12 +229,13 @@ def _measured(call: Callable[[], object]) -> dict[str, Any]:
     signal.signal(signal.SIGPROF, note)
     signal.setitimer(signal.ITIMER_PROF, _INTERVAL, _INTERVAL)
     start = time.process_time()
-    call()
+    with counted() as counts:
+        call()
     seconds = time.process_time() - start
     signal.setitimer(signal.ITIMER_PROF, 0)
     total = max(1, modules.total())
     shares = [(name, count / total) for name, count in modules.most_common(_MOST_SHOWN)]
-    return {"seconds": seconds, "peak": peak_megabytes(), "shares": shares}
+    return {"seconds": seconds, "peak": peak_megabytes(), "shares": shares, "inferences": listed(counts)}
 
 
 def _module(file: str) -> str:
@@ -166,8 +254,11 @@ def table(figures: dict[str, Any]) -> str:
     for name, found in ((name, figures[name]) for name in PATHS if name in figures):
         before = f"{found['before']['seconds']:.1f}" if "before" in found else "-"
         shares = ", ".join(f"{module} {100 * share:.0f} %" for module, share in found["shares"])
-        rows.append([name, before, f"{found['seconds']:.1f}", f"{found['peak']:.0f}", shares])
-    return markdown(["path", "before, CPU s", "now", "peak MB", "where"], rows)
+        limit = f"{found['limit']:.2g}" if found["inferences"] else "-"
+        counted = f"{found['inferences']:,}"
+        rows.append([name, before, f"{found['seconds']:.1f}", counted, limit, f"{found['peak']:.0f}", shares])
+    head = ["path", "before, CPU s", "now", "inferences", "their limit, s", "peak MB", "where"]
+    return markdown(head, rows)
 
 
 def aims(figures: dict[str, Any]) -> list[Any]:

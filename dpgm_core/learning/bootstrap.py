@@ -260,8 +260,8 @@ def _answers(engine: Querier, potentials: Tables, structure: Structure) -> Float
 Refit: TypeAlias = Callable[[NoisyTables], Tables]
 
 # Releases refitted together by a learner that can: so many, and of so many cells in all, which take some 30 doubles
-# each. Progress is reported in between.
-_MAX_REFITS_TOGETHER, _MAX_CELLS_TOGETHER = 40, 2**17
+# each, 150 MB. Progress is reported in between.
+_MAX_REFITS_TOGETHER, _MAX_CELLS_TOGETHER = 40, 2**19
 
 
 @one_thread

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks import inference
+from benchmarks.cases.coded import wide
 from benchmarks.harness.alone import Crashed
 from benchmarks.harness.main import main
 from benchmarks.peers import libraries, marginals
@@ -20,6 +21,8 @@ from benchmarks.speed.models import GENERATED, case, save
 from benchmarks.speed.ours import limit
 from benchmarks.speed.page import Aim, aims_table
 from benchmarks.speed.race import Agreement, fastest_peer, ours
+from dpgm_core import Domain, Structure, Tables, make
+from dpgm_core.inference.junction_tree.engine import JunctionTreeEngine
 
 #: A loop with a chord, an attribute alone, one clique within another, a clique of three, axes in both orders.
 CLIQUES = [(0, 1), (2, 1), (2, 3), (0, 3), (0, 2), (4,), (3, 5, 2), (5,)]
@@ -155,13 +158,44 @@ def test_whole_paths_at_their_smallest(tmp_path: Path) -> None:
 def test_paths_beside_their_targets() -> None:
     """A path that has an aim is held against it; the others are only shown, as is what was measured before."""
     one = {"seconds": 21.04, "peak": 400.2, "shares": [["a/b", 0.5], ["numpy", 0.25]]}
-    figures = {"report, 100 columns": one, "fit, auto, 1M x 12": {**one, "before": {"seconds": 47.0}}}
+    one |= {"inferences": 1501, "limit": 0.123}
+    figures = {
+        "report, 100 columns": {**one, "inferences": 0},
+        "fit, auto, 1M x 12": {**one, "before": {"seconds": 47.0}},
+    }
     assert paths.aims(figures) == [Aim("fit, auto, 1M x 12, CPU s", 21.04, 20)]
     rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in paths.table(figures).splitlines()[2:]]
     assert rows == [
-        ["fit, auto, 1M x 12", "47.0", "21.0", "400", "a/b 50 %, numpy 25 %"],
-        ["report, 100 columns", "-", "21.0", "400", "a/b 50 %, numpy 25 %"],
+        ["fit, auto, 1M x 12", "47.0", "21.0", "1,501", "0.12", "400", "a/b 50 %, numpy 25 %"],
+        ["report, 100 columns", "-", "21.0", "0", "-", "400", "a/b 50 %, numpy 25 %"],
     ]
+
+
+def test_inferences_are_counted_and_priced() -> None:
+    """Each call of an engine, by what one takes; its limit is exp and multiply-adds, or bytes if they take longer."""
+    structure = Structure.chain(Domain.from_sizes(dict.fromkeys("abc", 4)))
+    engine = make("inference", "junction-tree").compile(structure)
+    assert isinstance(engine, JunctionTreeEngine)
+    with paths.counted() as counts:
+        engine.infer(Tables(structure, np.zeros(32)))
+        engine.infer_many(np.zeros((3, 32)))
+    engine.infer(Tables(structure, np.zeros(32)))  # is not counted
+    needs = engine.needs
+    assert paths.listed(counts) == [[32, needs.multiply_adds, needs.peak_bytes, 4]]
+    rate = {"exp": 1e9, "multiply-add": 1e9, "memory": 1e-9, "cache": 1e12}
+    assert paths.limit_seconds(paths.listed(counts), rate) == pytest.approx(4 * (32 + needs.multiply_adds) / 1e9)
+
+
+def test_the_model_of_first_intervals_is_as_large_as_it_says() -> None:
+    """All columns, pairs and triples of near ones up to so many cells, the same each time."""
+    table = wide(31, 1, 0)
+    structure = paths.related(table, paths.RELATED[31])
+    in_pairs_and_triples = sum(
+        size for size, (clique,) in zip(structure.sizes, structure.groups, strict=True) if len(clique) > 1
+    )
+    assert 0.98 * 25_000 < in_pairs_and_triples <= 25_000
+    assert {len(clique) for clique in structure.cliques} == {1, 2, 3}
+    assert paths.related(table, paths.RELATED[31]) == structure
 
 
 def test_figures_beside_their_targets() -> None:

@@ -68,6 +68,7 @@ class Dense:
         """Factor H for a prior of this precision (p,)."""
         self._precision = precision
         self._inverse: FloatArray | None = None
+        self._whole: FloatArray | None = None
         whole = self._data.copy(order="F")
         _diagonal(whole)[...] += precision
         self._lower = _factor(whole)
@@ -75,8 +76,7 @@ class Dense:
     def newton(self, gradient: FloatArray) -> FloatArray:
         """H^-1 g, of (p,) or of the columns (p, n)."""
         if gradient.ndim > 1:
-            halves = blas.dtrsm(1.0, self._lower, gradient, lower=1)
-            solved: FloatArray = blas.dtrsm(1.0, self._lower, halves, lower=1, trans_a=1, overwrite_b=1)
+            solved: FloatArray = self._whole_inverse() @ gradient
             return solved
         half = blas.dtrsv(self._lower, gradient, lower=1)
         direction: FloatArray = blas.dtrsv(self._lower, half, lower=1, trans=1, overwrite_x=1)
@@ -93,6 +93,15 @@ class Dense:
         columns = self._step()[part.min(initial=0) :, part]
         block: FloatArray = columns.T @ columns
         return block
+
+    def _whole_inverse(self) -> FloatArray:
+        """H^-1, which many columns are multiplied with: a third of the time that two solves take."""
+        if self._whole is None:
+            lower, info = lapack.dpotri(self._lower, lower=1)
+            if info:
+                raise _singular()
+            self._whole = lower + np.tril(lower, -1).T
+        return self._whole
 
     def _step(self) -> FloatArray:
         """The inverse of the factor of H, made when it is first asked for: Newton's steps do without."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from typing import Literal, Protocol, TypeAlias
 
@@ -22,6 +23,7 @@ __all__ = ["Objective", "System", "correct_together", "minimise_together"]
 # vector, or None where the engine gives up; it ends with the minimiser and how far that is.
 _Request: TypeAlias = tuple[Literal["mean", "weighted", "newton"], FloatArray]
 _Vector: TypeAlias = Generator[_Request, FloatArray | None, FloatArray]
+_Value: TypeAlias = Generator[_Request, FloatArray | None, tuple[float, FloatArray, FloatArray]]
 # A step, how the gradient changed in it, H^-1 of that change, and the product of the first two.
 _Pair: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, float]
 _Descent: TypeAlias = Generator[_Request, FloatArray | None, tuple[FloatArray, float]]
@@ -92,13 +94,13 @@ class Objective:
 
     def descent(self, phi: FloatArray, tolerance: float, steps: int) -> _Descent:
         """`minimise` under way."""
-        value, weighted = yield from self._value(phi)
+        value, weighted, mean = yield from self._value(phi)
         if not math.isfinite(value):
             raise InferenceError("eb-map: the objective is not a number; the release is beyond double precision")
         pairs: list[_Pair] = []
         restarts = waited = 0
         nearest = phi, math.inf
-        gradient = yield from self._gradient(phi, weighted)
+        gradient = yield from self._gradient(phi, weighted, mean)
         solved = _require_vector((yield "newton", gradient))
         distance = math.inf
         while steps > 0:
@@ -111,7 +113,7 @@ class Objective:
                 break
             length = 1.0
             while length >= _SHORTEST:
-                after, weighted = yield from self._value(phi + length * step)
+                after, weighted, mean = yield from self._value(phi + length * step)
                 if self._is_lower(value, after, length, slope, float(weighted @ step)):
                     break
                 length /= 2
@@ -122,7 +124,7 @@ class Objective:
                 continue
             before, solved_before = gradient, solved
             phi, value = phi + length * step, after
-            gradient = yield from self._gradient(phi, weighted)
+            gradient = yield from self._gradient(phi, weighted, mean)
             solved = _require_vector((yield "newton", gradient))
             change = gradient - before
             if change @ step > 0:
@@ -160,7 +162,8 @@ class Objective:
         """(N F + V)^-1 r by conjugate gradients, preconditioned by the system's W (Golub and Van Loan 2013, 11.5)."""
         solution = _require_vector((yield "weighted", residual))
         goal = _UNEXPLAINED**2 * float(residual @ solution)
-        left = residual - (yield from self._covariance(solution, centre, drift))
+        mean = _require_vector((yield "mean", centre))
+        left = residual - (yield from self._covariance(solution, centre, mean, drift))
         direction, size = np.zeros_like(left), 1.0
         for _ in range(_CONJUGATE_STEPS):
             weighted = _require_vector((yield "weighted", left))
@@ -168,7 +171,7 @@ class Objective:
             if size <= goal:
                 break
             direction = weighted + size / before * direction
-            image = yield from self._covariance(direction, centre, drift)
+            image = yield from self._covariance(direction, centre, mean, drift)
             curvature = float(direction @ image)
             if not curvature > 0.0:  # an approximate engine's covariance need not be one
                 break
@@ -176,40 +179,42 @@ class Objective:
             solution, left = solution + length * direction, left - length * image
         return solution
 
-    def _covariance(self, vector: FloatArray, centre: FloatArray, drift: FloatArray) -> _Vector:
+    def _covariance(self, vector: FloatArray, centre: FloatArray, mean: FloatArray, drift: FloatArray) -> _Vector:
         """(N F + V) v, F at `centre`."""
-        information = yield from self._information(vector, centre)
+        information = yield from self._information(vector, centre, mean)
         return information + self._noise(vector, drift)
 
     def _noise(self, vector: FloatArray, drift: FloatArray) -> FloatArray:
         """V v."""
         return self.moments.basis.variances * vector + drift * float(drift @ vector)
 
-    def _information(self, vector: FloatArray, centre: FloatArray) -> _Vector:
-        """N F v at `centre`."""
+    def _information(self, vector: FloatArray, centre: FloatArray, mean: FloatArray) -> _Vector:
+        """N F v at `centre`, whose statistics are `mean`, by differences: the engine's own derivatives cost more."""
         move = self.moments.move(vector)
         if move == 0.0:
             return np.zeros_like(vector)
-        up = _require_vector((yield "mean", centre + move * vector))
-        down = _require_vector((yield "mean", centre - move * vector))
-        return self._total * (up - down) / (2 * move)
+        ahead = _require_vector((yield "mean", centre + move * vector))
+        if self.moments.exact:
+            return self._total * (ahead - mean) / move
+        behind = _require_vector((yield "mean", centre - move * vector))
+        return self._total * (ahead - behind) / (2 * move)
 
     def _is_lower(self, value: float, after: float, length: float, slope: float, weighted_slope: float) -> bool:
         """Whether a step of this length has lowered the objective by enough (Armijo's rule)."""
         return after <= value + 1e-4 * length * slope
 
-    def _value(self, phi: FloatArray) -> Generator[_Request, FloatArray | None, tuple[float, FloatArray]]:
-        """The objective and W r; infinite where the engine gives up."""
+    def _value(self, phi: FloatArray) -> _Value:
+        """The objective, W r and the model's statistics; infinite where the engine gives up."""
         mean = yield "mean", phi
         if mean is None:
-            return math.inf, phi
+            return math.inf, phi, phi
         residual = self._noisy - self._total * mean
         weighted = _require_vector((yield "weighted", residual))
-        return 0.5 * float(residual @ weighted) + 0.5 * float(phi @ (self._precision * phi)), weighted
+        return 0.5 * float(residual @ weighted) + 0.5 * float(phi @ (self._precision * phi)), weighted, mean
 
-    def _gradient(self, phi: FloatArray, weighted: FloatArray) -> _Vector:
+    def _gradient(self, phi: FloatArray, weighted: FloatArray, mean: FloatArray) -> _Vector:
         # - N F(phi) W r + Lam phi, F where phi is now
-        return self._precision * phi - (yield from self._information(weighted, phi))
+        return self._precision * phi - (yield from self._information(weighted, phi, mean))
 
 
 class _Likelihood(Objective):
@@ -224,15 +229,15 @@ class _Likelihood(Objective):
         # The mean of the slopes at both ends of a step is its fall per length (trapezoidal rule).
         return math.isfinite(after) and abs(weighted_slope) <= -_LARGEST_SLOPE * slope
 
-    def _value(self, phi: FloatArray) -> Generator[_Request, FloatArray | None, tuple[float, FloatArray]]:
-        """Zero and the gradient; infinite where the engine gives up."""
+    def _value(self, phi: FloatArray) -> _Value:
+        """Zero, the gradient and the model's statistics; infinite where the engine gives up."""
         mean = yield "mean", phi
         if mean is None:
-            return math.inf, phi
+            return math.inf, phi, phi
         gradient = self._precision * phi - (self._noisy - self._total * mean)
-        return (0.0 if np.isfinite(gradient).all() else math.inf), gradient
+        return (0.0 if np.isfinite(gradient).all() else math.inf), gradient, mean
 
-    def _gradient(self, phi: FloatArray, weighted: FloatArray) -> _Vector:
+    def _gradient(self, phi: FloatArray, weighted: FloatArray, mean: FloatArray) -> _Vector:
         yield from ()
         return weighted
 
@@ -273,22 +278,21 @@ def correct_together(
 
 @np.errstate(over="ignore", invalid="ignore")  # a value that is not a number is no descent
 def _serve(shared: Objective, descents: Sequence[_Descent]) -> list[tuple[FloatArray, float]]:
-    """Run descents side by side, with the engine and the system of `shared`."""
+    """Run descents side by side, with the engine and the system of `shared`: what most of them ask for comes first, so
+    that those that searched for longer fall into step again."""
     moments, system = shared.moments, shared.system
     results: list[tuple[FloatArray, float]] = [(np.empty(0), math.inf)] * len(descents)
     requests = {number: next(descent) for number, descent in enumerate(descents)}
     while requests:
-        answers: dict[int, FloatArray | None] = {}
-        for kind in {kind for kind, _ in requests.values()}:
-            numbers = [number for number in requests if requests[number][0] == kind]
-            vectors = [requests[number][1] for number in numbers]
-            served = (
-                moments.means(vectors)
-                if kind == "mean"
-                else _columns(system.weighted if kind == "weighted" else system.newton, vectors)
-            )
-            answers.update(zip(numbers, served, strict=True))
-        for number, answer in answers.items():
+        [(kind, _)] = Counter(kind for kind, _ in requests.values()).most_common(1)
+        numbers = [number for number in requests if requests[number][0] == kind]
+        vectors = [requests[number][1] for number in numbers]
+        served = (
+            moments.means(vectors)
+            if kind == "mean"
+            else _columns(system.weighted if kind == "weighted" else system.newton, vectors)
+        )
+        for number, answer in zip(numbers, served, strict=True):
             try:
                 requests[number] = descents[number].send(answer)
             except StopIteration as ended:

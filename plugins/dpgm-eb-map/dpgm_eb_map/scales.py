@@ -145,14 +145,14 @@ class Scales:
         """lam (q,) and h^2 (q,) of the parameters at `part`, in units of the prior of scale 1."""
         if not len(part):
             return np.zeros(0), np.zeros(0)
-        spread, precision = system.spread(part), self.precision()[part]
-        unit = 1 / np.sqrt(self._basis.weights[part])
+        spread, root = system.spread(part), np.sqrt(self._basis.weights[part])
+        own = 1 / self.values[self._basis.group[part[0]]] ** 2  # the prior's precision in these units
         if spread.ndim == 1:
-            lam, direction = unit**2 * (1 / spread - precision), unit * phi[part] / spread
+            widths, towards = spread * root**2, root * phi[part]
         else:
-            inverse = np.linalg.inv(spread)
-            lam, vectors = np.linalg.eigh(np.outer(unit, unit) * (inverse - np.diag(precision)))
-            direction = vectors.T @ (unit * (inverse @ phi[part]))
+            widths, vectors = np.linalg.eigh(np.outer(root, root) * spread)
+            towards = vectors.T @ (root * phi[part])
+        lam, direction = 1 / widths - own, towards / widths
         seen = lam * _RANGE[1] ** 2 > _LEAST
         return lam[seen], direction[seen] ** 2
 

@@ -3,6 +3,7 @@
 import itertools
 import math
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from dpgm_eb_map.descent import Objective, _two_loops, correct_together
 from dpgm_eb_map.diagonal import Diagonal, blocks_of
 from dpgm_eb_map.posterior import Moments, statistics_of
 from dpgm_eb_map.resources import resources
+from dpgm_eb_map.scales import Scales, evidence_of
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, OptionError, Structure, Tables
@@ -241,6 +243,78 @@ def test_the_correction_is_the_penalised_likelihood_of_the_expected_records(monk
     assert name == "one label" or error < 0.01 * before
 
 
+@pytest.mark.parametrize(("engine", "points"), [("junction-tree", 1), ("loopy-bp", 2)])
+def test_products_by_differences_are_good_to_a_millionth(engine, points):
+    """Differences to one side where the engine is exact, central ones elsewhere: N F v by so many inferences."""
+    noisy = small(STRUCTURES["pairs"])
+    basis, exact, phi, vector, _ = at_random(noisy)
+    phi = 0.3 * phi
+    moments = Moments(dpgm.make("inference", engine).compile(noisy.structure), basis)
+    system = Diagonal(blocks_of(basis), basis, *exact.mean(phi)[1:], noisy.total, 0 * phi)
+    objective = Objective(moments, system, phi, noisy.total, basis.weights)
+    product = objective._information(vector, phi, moments.mean(phi)[2])
+    asked, answer = 0, None
+    while True:
+        try:
+            _, point = product.send(answer)
+        except StopIteration as ended:
+            by_differences = ended.value
+            break
+        asked, answer = asked + 1, moments.mean(point)[2]
+    assert asked == points
+    if points == 1:
+        expected = noisy.total * exact.covariance(phi)(vector)
+        assert np.linalg.norm(by_differences - expected) < 1e-6 * np.linalg.norm(expected)
+
+
+def test_descents_fall_into_step():
+    """Four of five steps, one of which searches once longer: the others meet it at the next request of its kind, and
+    each gets the answers to its own requests."""
+    batches = []
+
+    def served(kind):
+        def answer(columns):
+            vectors = np.atleast_2d(np.asarray(columns).T)
+            batches.append((kind, len(vectors)))
+            return 2 * np.asarray(columns)
+
+        return answer
+
+    def requests(number, extra):
+        total = 0.0
+        for kind in ["mean"] * extra + ["mean", "weighted", "newton"] * 5:
+            total += (yield kind, np.full(2, float(number)))[0]
+        return np.full(1, total), 0.0
+
+    moments = SimpleNamespace(means=lambda points: list(served("mean")(np.array(points).T).T))
+    system = SimpleNamespace(weighted=served("weighted"), newton=served("newton"))
+    ends = descent._serve(
+        SimpleNamespace(moments=moments, system=system), [requests(number, number == 2) for number in range(4)]
+    )
+    assert [float(end[0]) for end, _ in ends] == [0.0, 30.0, 64.0, 90.0]
+    assert [count for _, count in batches] == [4, 3, 3, *[4] * 12, 1, 1, 1]
+
+
+@pytest.mark.parametrize("scale", [0.003, 0.5, 10.0])
+def test_what_the_tables_alone_say_of_a_group(scale):
+    """Lam and h^2 are of C^-1 - Lam and C^-1 phi in units of the prior, whatever the prior is, as by inverting C."""
+    noisy = small(STRUCTURES["pairs"])
+    basis, moments, phi, _, drift = at_random(noisy)
+    _, marginals, mean = moments.mean(0.1 * phi)
+    system = Diagonal(blocks_of(basis), basis, marginals, mean, noisy.total, 0 * drift)
+    scales = Scales(basis)
+    scales.values *= scale
+    system.set_prior(scales.precision())
+    for number, (lam, squares) in enumerate(scales._cavities(phi, system)):
+        part = np.flatnonzero(basis.group == number)
+        inverse, unit = np.linalg.inv(system.spread(part)), 1 / np.sqrt(basis.weights[part])
+        values, vectors = np.linalg.eigh(np.outer(unit, unit) * (inverse - np.diag(scales.precision()[part])))
+        directions = (vectors.T @ (unit * (inverse @ phi[part]))) ** 2
+        np.testing.assert_allclose(np.sort(lam), np.sort(values), rtol=1e-6, atol=1e-9 / scale**2)
+        evidence = evidence_of(values, directions)
+        np.testing.assert_allclose(evidence_of(lam, squares), evidence, rtol=1e-6, atol=1e-6)
+
+
 def test_a_correction_that_does_not_converge_is_left_out(monkeypatch):
     """After one step, or with an engine that gives up, the fit stays as it is; with enough steps it is corrected."""
     noisy = small(STRUCTURES["pairs"])
@@ -256,20 +330,22 @@ def test_a_correction_that_does_not_converge_is_left_out(monkeypatch):
     assert correct_together([objective], [end], end[0], 0 * drift, 1e-4, 500)[0] is end
 
 
-@pytest.mark.parametrize("seed", [0, 2])
+@pytest.mark.parametrize("seed", range(4))
 def test_tables_that_overlap_much_are_fitted_as_by_the_dense_path(seed):
-    """All pairs and triples of six attributes under little noise: the fit is as near to the tables as the dense path's,
-    at the level of noise. Without the correction it is 1.9 and 2.5 times as far, at the level of sampling."""
+    """All pairs and triples of six attributes under little noise: with the dense path's scales the fit is as near to
+    the tables as that path's, 1.03 times as far at most on ten seeds. Without the correction it is 1.11 to 1.32 times
+    as far on these. Scales that blocks choose themselves may switch a clique off that the dense path leaves on."""
     names = "abcdef"
     cliques = [*itertools.combinations(names, 2), *itertools.combinations(names, 3)]
     structure = Structure(Domain.from_sizes(dict.fromkeys(names, 2)), cliques)
     truth = dpgm.Model(structure, truth_over(structure, seed).potentials * 0.5)
     noisy = released(truth, 20_000, dpgm.Budget.zcdp(3), seed)
-    dense, blocks = (
-        np.abs(learn(noisy, one).model.marginals().values - noisy.tables.values / noisy.total).mean()
-        for one in ("dense", "diagonal")
+    dense = learn(noisy, "dense")
+    blocks = learn(noisy, "diagonal", scales=tuple(dense.tuning["scales"]))
+    far, near = (
+        np.abs(one.model.marginals().values - noisy.tables.values / noisy.total).mean() for one in (blocks, dense)
     )
-    assert blocks < 1.2 * dense
+    assert far < 1.05 * near
 
 
 @pytest.mark.sampled(5)
