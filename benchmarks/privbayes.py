@@ -76,7 +76,8 @@ def cells(asked: Namespace) -> dict[str, int]:
     """cell -> draws."""
     if asked.extent == "smoke":
         return {"adult 0.1": 1, NETWORKS[0]: 1}
-    return dict.fromkeys(CELLS, asked.seeds) | dict.fromkeys(NETWORKS, 2 * asked.seeds)
+    seeds = asked.seeds or selection.SEEDS
+    return dict.fromkeys(CELLS, seeds) | dict.fromkeys(NETWORKS, 2 * seeds)
 
 
 def serves(cell: str, draw: int, method: str) -> bool:
