@@ -16,6 +16,7 @@ research.md beside it.
 from __future__ import annotations
 
 import csv
+import functools
 import itertools
 import math
 import time
@@ -38,7 +39,7 @@ from benchmarks.peers.environments import python_of
 from benchmarks.peers.napsu_worker import synthetic_counts
 from dpgm.study.store import Line
 from dpgm_core import Array, Budget, Domain, FloatArray, IntArray, Model, Structure, Workload, combine, fit
-from dpgm_core.learning.research import Targeted, plan_research
+from dpgm_core.learning.research import ResearchPlan, Targeted, plan_research
 from dpgm_core.models.analysis import estimate
 from dpgm_core.models.functionals import Functional, Moments, Regression
 
@@ -323,12 +324,16 @@ def _fit(method: str, records: Array, domain: Domain, budget: str) -> Model:
         split = "contrasts" if method == "contrasts" else "even"
         return fit(records, pairs, paid, mechanism="gaussian", neighbours="replace-one", split=split).model
     if method in PLANS:
-        workload = Workload.default(domain)
-        tables = plan_research([one for one, _ in questions(domain)["logistic"]], workload, pure=kind == "pure")
-        selector = Targeted(tables=tables.tables, weights=tables.weights, share=PLANS[method])
-        return fit(records, selector, paid, workload=workload, neighbours="add-remove").model
+        plan = _plan(domain, kind == "pure")
+        selector = Targeted(tables=plan.tables, weights=plan.weights, share=PLANS[method])
+        return fit(records, selector, paid, workload=Workload.default(domain), neighbours="add-remove").model
     held = {"holdout": 0.05} if method == "check" else "even"
     return fit(records, "auto", paid, workload=domain, neighbours="add-remove", split=held).model
+
+
+@functools.cache  # the domain decides it
+def _plan(domain: Domain, pure: bool) -> ResearchPlan:
+    return plan_research([one for one, _ in questions(domain)["logistic"]], Workload.default(domain), pure=pure)
 
 
 def _judge(

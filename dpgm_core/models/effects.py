@@ -144,9 +144,17 @@ def effect(values: FloatArray, axes: Axes, weights: Weights | None = None) -> Fl
 
 def _mean(values: FloatArray, axis: int, weights: Weights | None) -> FloatArray:
     """Return the mean along an axis of `shape`, which stays with length 1; an axis of length 1 is averaged already."""
-    if weights is None or values.shape[axis + 1] == 1:
-        return np.asarray(values.mean(axis=axis + 1, keepdims=True))
-    return np.expand_dims(np.tensordot(values, weights[axis], axes=(axis + 1, 0)), axis + 1)
+    before, length, after = values.shape[: axis + 1], values.shape[axis + 1], values.shape[axis + 2 :]
+    if length == 1:
+        return values
+    rows = values.reshape(math.prod(before), length, math.prod(after))
+    if weights is None:
+        mean = np.add.reduce(rows, axis=1) / length
+    elif rows.shape[2] == 1:
+        mean = rows[:, :, 0] @ weights[axis]  # a sum along the last axis is slow
+    else:
+        mean = np.add.reduce(rows * weights[axis][:, None], axis=1)
+    return np.asarray(mean.reshape(*before, 1, *after))
 
 
 def subsets(axes: Iterable[int], *, most: int | None = None) -> Iterator[Axes]:
