@@ -133,20 +133,23 @@ Seconds on the wall, milliseconds for each inference, least of turns that altern
 
 # --- Limits ---
 
+#: Of a plan for numpy: no limit.
+MAX_BYTES = 2**62
 #: A working set of so many bytes is taken to stay in the cache of one core.
 CACHED = 2**20
 
 
 def rates(runs: int = 30) -> dict[str, float]:
-    """exp and multiply-adds per second; bytes per second of a copy, read and written, in memory and in the cache. What
-    takes milliseconds is of the CPU, so that other processes take nothing from it."""
-    large, small = np.ones(2**23), np.ones(2**14)
-    into_large, into_small = np.empty_like(large), np.empty_like(small)
+    """exp, multiply-adds and calls of numpy per second; bytes per second of a copy, read and written, in memory and in
+    the cache. What takes milliseconds is of the CPU, so that other processes take nothing from it."""
+    large, small, few = np.ones(2**23), np.ones(2**14), np.ones(8)
+    into_large, into_small, into_few = np.empty_like(large), np.empty_like(small), np.empty_like(few)
     matrix = np.ones((512, 512))
     product = np.empty_like(matrix)
     return {
         "exp": small.size / wall_seconds(lambda: np.exp(small, out=into_small), 10 * runs),
         "multiply-add": matrix.size * 512 / cpu_seconds(lambda: np.matmul(matrix, matrix, out=product), runs),
+        "call": 1 / wall_seconds(lambda: np.multiply(few, few, into_few), 1000 * runs),
         "memory": 2 * large.nbytes / cpu_seconds(lambda: np.copyto(into_large, large), runs),
         "cache": 2 * small.nbytes / wall_seconds(lambda: np.copyto(into_small, small), 10 * runs),
     }
@@ -166,7 +169,9 @@ def _limits(asked: Namespace) -> Figures:
         cells, engine, potentials = model.structure.cells, engine_of(model.structure, ""), model.sets[0]
         needs = engine.needs
         taken = _cpu_seconds(partial(engine.infer, potentials))
+        program = plan_inference(model.structure, MAX_BYTES).program
         models[model.name] = {
+            "calls": sum(map(len, (*program.forward, *program.backward))),
             "cells": cells,
             "multiply-adds": needs.multiply_adds,
             "bytes": needs.peak_bytes,
@@ -190,6 +195,8 @@ def _limits_table(figures: Figures) -> str:
             f"{one['limit ms']:.2g}",
             f"{one['ms']:.3g}",
             f"{one['ms'] / one['limit ms']:.1f}",
+            f"{one['calls']}",
+            f"{1e3 * one['calls'] / rate['call']:.2g}",
         )
         for name, one in figures["models"].items()
     ]
@@ -203,11 +210,13 @@ def _limits_table(figures: Figures) -> str:
         "limit, ms",
         "taken, ms",
         "in limits",
+        "numpy calls",
+        "their least, ms",
     ]
     return (
         f"A second: {rate['exp'] / 1e9:.2g} billion exp, {rate['multiply-add'] / 1e9:.3g} billion multiply-adds, "
-        f"copies of {rate['memory'] / 1e9:.3g} GB in memory and of {rate['cache'] / 1e9:.3g} in the cache.\n\n"
-        + markdown(head, rows)
+        f"copies of {rate['memory'] / 1e9:.3g} GB in memory and of {rate['cache'] / 1e9:.3g} in the cache; a call of "
+        f"numpy on eight numbers takes {1e9 / rate['call']:.0f} ns.\n\n" + markdown(head, rows)
     )
 
 
@@ -218,7 +227,8 @@ An inference takes exp of every log-potential, makes each multiply-add of its pl
 operand, and touches its arrays at least once. Rates: exp of numpy on an array that stays in the cache, multiply-adds
 of a large product of matrices, bytes of a copy in memory and in the cache. The limit is the longer of arithmetic and
 bytes; interpreting, checking and waiting for a step's operands come on top of it. Beside it what an inference takes,
-in milliseconds and in limits.
+in milliseconds and in limits, and without numba the calls of numpy's program, one after another, and what they take on
+eight numbers each.
 """,
     _limits,
     _limits_table,

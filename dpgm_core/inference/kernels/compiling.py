@@ -16,6 +16,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
@@ -32,6 +33,8 @@ __all__ = [
     "compile_for_python",
     "dispatcher_of",
     "multiply",
+    "power_of_two",
+    "read_bits",
     "type_of",
     "type_of_intrinsic",
 ]
@@ -124,6 +127,27 @@ def dispatcher_of(kernel: Kernel) -> Any:
     return dispatcher
 
 
+class _Library(JITCodeLibrary):  # type: ignore[misc]
+    """numba's library without passes over single functions, and for counts of references, before all are optimised."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        manager, builder = self._codegen._module_pass_manager()
+        manager.run(self._final_module, builder)
+
+
+@contextmanager
+def _libraries(codegen: Any) -> Iterator[None]:
+    """What numba compiles inside becomes a `_Library`."""
+    usual, codegen._library_class = codegen._library_class, _Library
+    try:
+        yield
+    finally:
+        codegen._library_class = usual
+
+
 # --- Object files ---------------------------------------------------------------------------------
 
 
@@ -131,7 +155,7 @@ def compile_entries(name: str, kernels: Mapping[str, Kernel]) -> tuple[bytes, li
     """Compile all functions of a module that Python calls: the object file, and the symbols that it needs."""
     context = cpu_target.target_context
     codegen = context.codegen()
-    with global_compiler_lock, _without_collection():
+    with global_compiler_lock, _without_collection(), _libraries(codegen):
         library = codegen.create_library(name)
         module = library.create_ir_module(name)
         _table(module).initializer = ir.Constant(_table(module).value_type, None)
@@ -296,7 +320,32 @@ def _as_object(builder: ir.IRBuilder, kind: Any, value: Any) -> Any:
     return _call(builder, "PyLong_FromLongLong", _POINTER, value)
 
 
-# --- BLAS -----------------------------------------------------------------------------------------
+# --- Intrinsics -----------------------------------------------------------------------------------
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def power_of_two(_: Any, near: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        exponent = builder.add(builder.bitcast(values[0], _I64), ir.Constant(_I64, 1023))
+        return builder.bitcast(builder.shl(exponent, ir.Constant(_I64, 52)), _DOUBLE)
+
+    return types.float64(near), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def read_bits(_: Any, array: Any, start: Any) -> Any:
+    other = types.Array(types.int64 if array.dtype == types.float64 else types.float64, 1, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, values: Sequence[Any]) -> Any:
+        one = context.make_array(signature.args[0])(context, builder, values[0])
+        size = cgutils.unpack_tuple(builder, one.shape)[0]
+        made = context.make_array(other)(context, builder)
+        data = builder.bitcast(builder.gep(one.data, [values[1]]), context.get_data_type(other.dtype).as_pointer())
+        shape, strides = [builder.sub(size, values[1])], [ir.Constant(_I64, 8)]
+        populate_array(made, data=data, shape=shape, strides=strides, itemsize=8, meminfo=None)
+        return made._getvalue()
+
+    return other(array, types.int64), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpgm_core._util.arrays import FloatArray, IntArray
 from dpgm_core.inference.kernels import format as layout
-from dpgm_core.inference.kernels.loading import jit, jit_strictly, jit_without_nan, multiply
+from dpgm_core.inference.kernels.loading import jit, jit_strictly, jit_without_nan, multiply, power_of_two, read_bits
 from dpgm_core.inference.kernels.tiles import MAX_ROWS, MAX_VECTORS, dot_tile, extremes, product_tile
 
 __all__ = ["infer", "run"]
@@ -16,6 +16,7 @@ __all__ = ["infer", "run"]
 
 # --- Sums of products along runs ------------------------------------------------------------------
 # All tables lie in one array, `memory`; a place is an index into it. `loops` are the three innermost ones, by `format`.
+# There is no `min` or `max`: numba compiles each for every pair of types, and optimises it alone.
 
 _BLOCK = MAX_VECTORS * layout.LANES
 
@@ -27,10 +28,10 @@ def add_products(memory: FloatArray, loops: IntArray, r: int, p: int, q: int, fr
     terms, p_term, q_term, cells = loops[4], loops[6], loops[7], loops[8]
     most, low = MAX_ROWS if q_row == 0 else 1, 0
     while low < cells:
-        lanes, i = min(_BLOCK, cells - low), 0
+        lanes, i = cells - low if cells - low < _BLOCK else _BLOCK, 0
         while i < rows:
             to, one, two = (r + low + i * r_row, r_row), (p + i * p_row, p_row, p_term), (q + low + i * q_row, q_term)
-            product_tile(memory, to, one, two, (min(most, rows - i), terms, lanes), fresh)
+            product_tile(memory, to, one, two, (rows - i if rows - i < most else most, terms, lanes), fresh)
             i += most
         low += _BLOCK
 
@@ -42,7 +43,7 @@ def elementwise(memory: FloatArray, loops: IntArray, r: int, p: int, q: int, fre
     for i in range(loops[0]):
         to, one, two, low = r + i * loops[1], p + i * loops[2], q + i * loops[3], 0
         while low < cells:
-            size = (0, terms, min(_BLOCK, cells - low))
+            size = (0, terms, cells - low if cells - low < _BLOCK else _BLOCK)
             product_tile(memory, (to + low, 0), (one + low, 0, p_term), (two + low, q_term), size, fresh)
             low += _BLOCK
 
@@ -58,7 +59,8 @@ def dots(memory: FloatArray, loops: IntArray, r: int, p: int, q: int, fresh: boo
         while k < columns:
             to = (r + i * r_row + k * r_column, r_row, r_column)
             one, two = (p + i * p_row + k * p_column, p_row, p_column), (q + i * q_row + k * q_column, q_column)
-            dot_tile(memory, to, one, two, (min(most, rows - i), min(MAX_ROWS, columns - k), cells), fresh)
+            width = columns - k if columns - k < MAX_ROWS else MAX_ROWS
+            dot_tile(memory, to, one, two, (rows - i if rows - i < most else most, width, cells), fresh)
             k += MAX_ROWS
         i += most
 
@@ -70,21 +72,6 @@ def matrix(memory: FloatArray, loops: IntArray, r: int, p: int, q: int) -> None:
     multiply(memory, r, p, q, rows, columns, terms, loops[6] != 1, loops[7] == 1)
 
 
-# --- Bits of doubles ------------------------------------------------------------------------------
-
-
-@jit
-def whole_of(value: float) -> int:
-    """The 64 bits of a double as a whole number."""
-    return np.float64(value).view(np.int64)  # type: ignore[return-value]
-
-
-@jit
-def double_of(value: int) -> float:
-    """The double that 64 bits are."""
-    return np.int64(value).view(np.float64)
-
-
 # --- Exponentials ---------------------------------------------------------------------------------
 
 #: Below this, exp is taken as 0: whoever calls raises the result, of -inf apart.
@@ -93,7 +80,7 @@ LOWEST = -700.0
 _LOG2E = 1.4426950408889634
 # log 2 in two parts: k times the first is exact for every exponent k.
 _LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
-# Added to a number below 2^51 this leaves the nearest whole number in the low bits.
+# Added to a number below 2^51 this leaves the nearest whole number in the low bits, where `power_of_two` reads it.
 _MAGIC = 6755399441055744.0
 
 
@@ -124,8 +111,7 @@ def exponentials(theta: FloatArray, start: int, stop: int, above: float, out: Fl
         s = s * r + 1.0 / 6.0
         s = s * r + 0.5
         s = s * r + 1.0
-        power = double_of((whole_of(near) + 1023) << 52)
-        result[i] = (s * r + 1.0) * power if x > LOWEST else 0.0
+        result[i] = (s * r + 1.0) * power_of_two(near) if x > LOWEST else 0.0
 
 
 # --- Bounds and rescaling -------------------------------------------------------------------------
@@ -142,8 +128,9 @@ def must_be_guarded(memory: FloatArray, plan: IntArray, log_terms: float) -> boo
     for node in range(plan[layout.INPUTS]):
         group = plan[plan[layout.AT_INPUTS] + node]
         # Of any product on the way: one over some of the tables may lie further out than that over all of them.
-        low += min(0.0, memory[plan[layout.LOWS] + group])
-        high += max(0.0, memory[plan[layout.HIGHS] + group])
+        smallest, largest = memory[plan[layout.LOWS] + group], memory[plan[layout.HIGHS] + group]
+        low += smallest if smallest < 0.0 else 0.0
+        high += largest if largest > 0.0 else 0.0
     return low < -2 * layout.REACH or high > layout.REACH
 
 
@@ -153,8 +140,8 @@ def _measured(memory: FloatArray, start: int, cells: int) -> tuple[float, float]
     smallest, largest = np.inf, 0.0
     for i in range(start, start + cells):
         x = memory[i]
-        largest = max(largest, x)
-        smallest = min(smallest, x if x != 0.0 else np.inf)
+        largest = x if x > largest else largest
+        smallest = x if x != 0.0 and x < smallest else smallest
     return smallest, largest
 
 
@@ -193,7 +180,9 @@ def guard_step(memory: FloatArray, plan: IntArray, logs: FloatArray, step: int) 
             return -np.inf, False
         # The cells come to lie in [-span, 0], up to REACH higher where that is too low.
         span = math.log(largest) - math.log(smallest)
-        low, high = max(-layout.REACH, -span), min(layout.REACH, max(0.0, span - layout.REACH))
+        low = -span if span < layout.REACH else -layout.REACH
+        high = span - layout.REACH if span > layout.REACH else 0.0
+        high = high if high < layout.REACH else layout.REACH
         scale = largest * math.exp(-high)
         least = scale * layout.FLOOR if span > 2 * layout.REACH else 0.0
         raised = least > 0.0
@@ -265,7 +254,7 @@ def fill_at_once(theta: FloatArray, memory: FloatArray, plan: IntArray, logs: Fl
         low < -mild
         or high > mild
         or inputs * low < -2 * layout.REACH
-        or inputs * max(0.0, high) + logs[plan[layout.STEPS]] > layout.REACH
+        or inputs * (high if high > 0.0 else 0.0) + logs[plan[layout.STEPS]] > layout.REACH
     ):
         return layout.BEYOND
     exponentials(theta, 0, len(theta), 0.0, memory)
@@ -298,7 +287,7 @@ def fill(theta: FloatArray, memory: FloatArray, plan: IntArray, mild: float) -> 
             for i in range(start, stop):
                 if memory[i] < layout.FLOOR and theta[i] != -np.inf:
                     memory[i] = layout.FLOOR
-        memory[lows + group] = max(-layout.REACH, low - above)
+        memory[lows + group] = low - above if low - above > -layout.REACH else -layout.REACH
         memory[highs + group] = high - above
     return status, shift, raised
 
@@ -443,7 +432,7 @@ def infer(theta: FloatArray, out: FloatArray, memory: FloatArray, plan: IntArray
     and +inf and tables of -inf only, which are refused, and where double precision may not do. Each argument takes
     Python as long as a small step takes here, so the logarithms of `format` are a part of the plan.
     """
-    steps, logs = plan[layout.STEPS], plan[plan[layout.AT_LOGS] :].view(np.float64)
+    steps, logs = plan[layout.STEPS], read_bits(plan, plan[layout.AT_LOGS])
     status, shift, raised = layout.BEYOND, 0.0, False
     if len(theta) <= FEW:
         status = fill_at_once(theta, memory, plan, logs)
@@ -453,7 +442,7 @@ def infer(theta: FloatArray, out: FloatArray, memory: FloatArray, plan: IntArray
     if status != layout.FINE and status != layout.ZEROS:
         return np.nan
     zeros = status == layout.ZEROS
-    counters = memory[plan[layout.COUNTERS] : plan[layout.COUNTERS] + layout.LOOPS].view(np.int64)
+    counters = read_bits(memory, plan[layout.COUNTERS])
     guarded = not sure and must_be_guarded(memory, plan, logs[steps])
     if guarded:
         bound_inputs(memory, plan)

@@ -59,7 +59,7 @@ def run(
         low = _to_factors(memory, variables, incoming, old, others)
         for f in range(starts.size):
             row = factors[starts[f] :]
-            if not smallest * low ** row[0] > _MIN_SAFE_PRODUCT:
+            if not smallest * low ** float(row[0]) > _MIN_SAFE_PRODUCT:
                 return UNDERFLOW, iteration, residual, 0.0
             if last:
                 log_partition += _factor_beliefs(memory, row, others, below, fresh)
@@ -116,7 +116,7 @@ def _to_factors(memory: FloatArray, variables: IntArray, incoming: IntArray, mes
                     for j in range(i, i + degree * count, count):
                         if rows[incoming[j]] > 0.0:
                             product *= rows[incoming[j]]
-                    low = min(low, product)
+                    low = product if product < low else low
     return low
 
 
@@ -129,7 +129,7 @@ def _from_factors(memory: FloatArray, row: IntArray, others: int, fresh: int, be
     order, count, cells, width = row[0], row[1], row[2], row[3]
     axes = row[4 : 4 + 4 * order]  # four numbers each
     for start in range(0, count, width):
-        n = min(width, count - start)
+        n = width if width < count - start else count - start
         source, stride = cells + start, count
         if order == 1:
             for x in range(axes[0]):
@@ -213,7 +213,7 @@ def _normalise(memory: FloatArray, variables: IntArray, messages: int, scratch: 
         for x in range(size):
             row = memory[messages + base + x * width : messages + base + (x + 1) * width]
             for i in range(width):
-                tops[i] = max(row[i], tops[i]) if x else row[i]
+                tops[i] = tops[i] if x and tops[i] > row[i] else row[i]
         for i in range(width):
             tops[i] = 1.0 / tops[i]
             total += tops[i]
@@ -229,7 +229,7 @@ def _is_converged(fresh: FloatArray, old: FloatArray, share: float, floor: float
     """Whether no entry is less than `share` of what it was, or the other way round."""
     converged = True
     for i in range(fresh.size):
-        new, last = max(fresh[i], floor), max(old[i], floor)
+        new, last = fresh[i] if fresh[i] > floor else floor, old[i] if old[i] > floor else floor
         converged &= (new >= share * last) & (last >= share * new)
     return converged
 
@@ -239,8 +239,9 @@ def _residual(fresh: FloatArray, old: FloatArray, floor: float) -> float:
     """The largest relative change of an entry, in [0, 1]."""
     least = 1.0
     for i in range(fresh.size):
-        new, last = max(fresh[i], floor), max(old[i], floor)
-        least = min(least, new / last, last / new)
+        new, last = fresh[i] if fresh[i] > floor else floor, old[i] if old[i] > floor else floor
+        ratio = new / last if new < last else last / new
+        least = ratio if ratio < least else least
     return 1.0 - least
 
 
@@ -268,7 +269,7 @@ def _factor_beliefs(memory: FloatArray, row: IntArray, others: int, below: int, 
     for j in range(order - 1):
         rows *= axes[4 * j]
     for start in range(0, count, width):
-        n = min(width, count - start)
+        n = width if width < count - start else count - start
         before, apart = _prefixes(memory, axes, order - 1, others + start, n, below, width)
         sums = memory[scratch : scratch + n]
         for i in range(n):

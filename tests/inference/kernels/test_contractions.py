@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from dpgm_core.inference.junction_tree import compiled
 from dpgm_core.inference.junction_tree.compiled import arrangement
 from dpgm_core.inference.kernels import format as layout
-from dpgm_core.inference.kernels.contractions import LOWEST, double_of, exponentials, run, whole_of
-from dpgm_core.inference.kernels.loading import jit, resolve_executor
+from dpgm_core.inference.kernels.contractions import LOWEST, exponentials, run
+from dpgm_core.inference.kernels.loading import jit, power_of_two, read_bits, resolve_executor
 
 
 def _instruction(r, p, q, sizes, places, cells):
@@ -224,23 +224,24 @@ def test_zeros_are_exact_and_one_is_one():
     assert _of(np.array([-np.inf, 0.0, LOWEST - 1, -1e300])).tolist() == [0.0, 1.0, 0.0, 0.0]
 
 
-# --- Bits there and back, with numba and without
+# --- Powers of two, and bits, with numba
 
 
 @jit
-def _there(values):
-    return whole_of(values[0])
+def _power(values):
+    return power_of_two(values[0])
 
 
 @jit
-def _back(values):
-    return double_of(values[0])
+def _first_bits(values, start):
+    return read_bits(values, start)[0]
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0, -1.5, 5e-324, np.inf])
-def test_bits_are_those_of_the_double(value):
-    bits = int(np.float64(value).view(np.int64))
-    assert _there(np.array([value])) == bits
-    assert _back(np.array([bits])) == value
-    if resolve_executor("auto") == "numpy":
-        assert whole_of(value) == bits and double_of(bits) == value
+@pytest.mark.skipif(resolve_executor("auto") == "numpy", reason="intrinsics are numba's")
+def test_intrinsics_read_bits():
+    for k in (-1022, -1, 0, 3, 1023):
+        assert _power(np.array([k + 1.5 * 2.0**52])) == 2.0**k
+    for value in (0.0, 1.0, -1.5, 5e-324, np.inf):
+        bits = int(np.float64(value).view(np.int64))
+        assert _first_bits(np.array([7.0, value]), 1) == bits
+        assert _first_bits(np.array([bits]), 0) == value
