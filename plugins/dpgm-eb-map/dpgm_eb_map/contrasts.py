@@ -35,7 +35,7 @@ __all__ = [
 # Noise is never taken to be smaller, records**2: counts are whole numbers, and rounding must not look like a signal.
 _LEAST_VARIANCE = 1e-6
 # Vectors, and their cells in all: more leave the cache, and take twice as long.
-_AT_ONCE, _CELLS_AT_ONCE = 64, 2**16
+_AT_ONCE, _CELLS_AT_ONCE = 64, 2**17
 #: Labels; of an attribute that has more the matrix of contrasts, of the order of their square, is never made.
 WIDE = 256
 
@@ -103,7 +103,7 @@ class Effect:
 
 @frozen(kw_only=True)
 class _Level:
-    """One axis of every table. order: place of each entry before, the axis last; back: its inverse. parts: (entries,
+    """One axis of every table. order: place of each entry before, the axis first; back: its inverse. parts: (entries,
     labels of the axis); entries of tables without that axis come first and have one."""
 
     order: IntArray
@@ -115,22 +115,23 @@ class _Level:
 class _Products:
     """All tables of a structure times [1, contrasts] along every axis: the sums and contrasts of all their margins.
 
-    An axis at a time over all tables with equally many labels, as there are hundreds of tables and few sizes. Vectors
-    are rows (m, cells), coefficients are in the order of the last level.
+    An axis at a time over all tables with equally many labels, as there are hundreds of tables and few sizes: each is
+    one product of matrices, without a copy. Vectors are columns (cells, m), coefficients are in
+    the order of the last level.
     """
 
     structure: Structure
 
     def of(self, values: FloatArray) -> FloatArray:
-        """Return the coefficients of tables (m, cells)."""
+        """Return the coefficients of tables (cells, m)."""
         for level in self._levels:
-            values = _along(np.take(values, level.order, axis=1), level.parts, _as_contrasts)
+            values = _along(np.take(values, level.order, axis=0), level.parts, _as_contrasts)
         return values
 
     def transposed(self, coefficients: FloatArray) -> FloatArray:
-        """Return the tables (m, cells) that are sums of these multiples of products of contrasts."""
+        """Return the tables (cells, m) that are sums of these multiples of products of contrasts."""
         for level in reversed(self._levels):
-            coefficients = np.take(_along(coefficients, level.parts, _as_labels), level.back, axis=1)
+            coefficients = np.take(_along(coefficients, level.parts, _as_labels), level.back, axis=0)
         return coefficients
 
     def places(self, number: int, order: tuple[int, ...]) -> IntArray:
@@ -146,10 +147,12 @@ class _Products:
             for where, shape in zip(self.structure.slices, self.structure.shapes, strict=True):
                 cells = np.arange(where.start, where.stop).reshape(shape)
                 size = shape[axis] if axis < len(shape) else 1
-                by_size.setdefault(size, []).append(np.moveaxis(cells, axis, -1).ravel() if size > 1 else cells.ravel())
+                by_size.setdefault(size, []).append(
+                    np.moveaxis(cells, axis, 0).reshape(size, -1) if size > 1 else cells.reshape(1, -1)
+                )
             parts, low, order = [], 0, list[IntArray]()
             for size in sorted(by_size):
-                order.append(np.concatenate(by_size[size]))
+                order.append(np.concatenate(by_size[size], axis=1).ravel())
                 parts.append((slice(low, low + len(order[-1])), size))
                 low += len(order[-1])
             cells_of = np.concatenate(order)
@@ -186,13 +189,22 @@ class Basis:
 
     def potentials(self, phi: FloatArray) -> FloatArray:
         """B phi: (p,) or (p, m) to (cells,) or (cells, m), each column in one piece."""
-        rows = phi.reshape(self.size, math.prod(phi.shape[1:])).T
-        theta = np.zeros((len(rows), self.structure.cells))
-        for some in self._batches(len(rows) if self.size else 0):
-            spread = np.take(rows[some], self._roles[0], axis=1)
-            spread *= self._roles[1]
-            theta[some] = self._products.transposed(spread)
-        return theta.T.reshape(self.structure.cells, *phi.shape[1:])
+        columns = phi.reshape(self.size, math.prod(phi.shape[1:]))
+        theta = np.zeros((self.structure.cells, columns.shape[1]), order="F")
+        for some in self._batches(columns.shape[1] if self.size else 0):
+            spread = np.take(columns[:, some], self._roles[0], axis=0)
+            spread *= self._roles[1][:, None]
+            theta[:, some] = self._products.transposed(spread)
+        return theta.reshape(self.structure.cells, *phi.shape[1:], order="F")
+
+    def bound(self, phi: FloatArray) -> float:
+        """An upper bound of the largest absolute value of B phi, for phi (p,), in a fraction of its time.
+
+        A row of orthonormal contrasts is at most 1 long, so an effect moves a potential of a table by no more than its
+        share of the length of its parameters.
+        """
+        starts, shares = self._lengths
+        return float((shares @ np.sqrt(np.add.reduceat(phi**2, starts))).max()) if self.size else 0.0
 
     def matrix(self) -> FloatArray:
         """B, (cells, p), each column in one piece."""
@@ -200,12 +212,11 @@ class Basis:
 
     def statistics(self, tables: FloatArray) -> FloatArray:
         """B'y: (cells,) or (cells, m) to (p,) or (p, m), each column in one piece."""
-        rows = tables.reshape(self.structure.cells, math.prod(tables.shape[1:])).T
-        reduced = np.empty((len(rows), self.size))
-        for some in self._batches(len(rows)):
-            coefficients = self._products.of(rows[some])
-            reduced[some] = (self._means @ np.ascontiguousarray(coefficients.T)).T
-        return reduced.T.reshape(self.size, *tables.shape[1:])
+        columns = tables.reshape(self.structure.cells, math.prod(tables.shape[1:]))
+        reduced = np.empty((self.size, columns.shape[1]), order="F")
+        for some in self._batches(columns.shape[1]):
+            reduced[:, some] = self._means @ self._products.of(columns[:, some])
+        return reduced.reshape(self.size, *tables.shape[1:], order="F")
 
     def _batches(self, vectors: int) -> Iterator[slice]:
         step = min(_AT_ONCE, max(1, _CELLS_AT_ONCE // max(1, self.structure.cells)))
@@ -218,7 +229,7 @@ class Basis:
         """
         phi, effects = np.zeros(self.size), _effects_of(potentials.structure)
         products = _Products(potentials.structure)
-        [coefficients] = products.of(np.asarray(potentials.values, dtype=np.float64)[None])
+        coefficients = products.of(np.asarray(potentials.values, dtype=np.float64)[:, None])[:, 0]
         for effect in self.effects:
             for number, order in effects.get(effect.cliques, ()):
                 share = math.prod(effect.shape) / potentials.structure.sizes[number]
@@ -256,6 +267,15 @@ class Basis:
                 parameter[places] = np.arange(effect.part.start, effect.part.stop)
                 share[places] = holder.share
         return parameter, share
+
+    @cached_property
+    def _lengths(self) -> tuple[IntArray, csr_array]:
+        """Where the parameters of each effect start, and its share in each table, (tables, effects)."""
+        holders = [(place, one) for place, effect in enumerate(self.effects) for one in effect.holders]
+        where = [one.group for _, one in holders], [place for place, _ in holders]
+        shape = (len(self.structure.groups), len(self.effects))
+        starts = np.array([effect.part.start for effect in self.effects], dtype=np.intp)
+        return starts, csr_array(([one.share for _, one in holders], where), shape=shape)
 
     @cached_property
     def _means(self) -> csr_array:
@@ -376,36 +396,34 @@ def _with_ones(size: int) -> FloatArray:
 
 
 def _as_contrasts(size: int, labels: FloatArray) -> FloatArray:
-    """Return the sum and the contrasts of the last axis, of `size` labels."""
+    """Return the sum and the contrasts of the first axis, of `size` labels."""
     if size <= WIDE:
-        product: FloatArray = np.matmul(labels, _with_ones(size))
+        product: FloatArray = np.matmul(_with_ones(size).T, labels)
         return product
-    heights, counts = _heights(np.arange(size - 1)), np.arange(1.0, size)
-    sums = np.cumsum(labels, axis=-1)
-    differences = (sums[..., :-1] - counts * labels[..., 1:]) * heights
-    return np.concatenate([sums[..., -1:], differences], axis=-1)
+    heights, counts = _heights(np.arange(size - 1))[:, None], np.arange(1.0, size)[:, None]
+    sums = np.cumsum(labels, axis=0)
+    differences = (sums[:-1] - counts * labels[1:]) * heights
+    return np.concatenate([sums[-1:], differences])
 
 
 def _as_labels(size: int, coefficients: FloatArray) -> FloatArray:
-    """Return the sum of these multiples of 1 and of each contrast of `size` labels, along the last axis."""
+    """Return the sum of these multiples of 1 and of each contrast of `size` labels, along the first axis."""
     if size <= WIDE:
-        product: FloatArray = np.matmul(coefficients, _with_ones(size).T)
+        product: FloatArray = np.matmul(_with_ones(size), coefficients)
         return product
-    weighted = coefficients[..., 1:] * _heights(np.arange(size - 1))
-    labels = np.repeat(coefficients[..., :1], size, axis=-1)
-    labels[..., :-1] += np.cumsum(weighted[..., ::-1], axis=-1)[..., ::-1]
-    labels[..., 1:] -= np.arange(1.0, size) * weighted
+    weighted = coefficients[1:] * _heights(np.arange(size - 1))[:, None]
+    labels = np.repeat(coefficients[:1], size, axis=0)
+    labels[:-1] += np.cumsum(weighted[::-1], axis=0)[::-1]
+    labels[1:] -= np.arange(1.0, size)[:, None] * weighted
     return labels
 
 
 def _along(
-    rows: FloatArray, parts: tuple[tuple[slice, int], ...], product: Callable[[int, FloatArray], FloatArray]
+    columns: FloatArray, parts: tuple[tuple[slice, int], ...], product: Callable[[int, FloatArray], FloatArray]
 ) -> FloatArray:
-    """Return `product` of the entries of each part (m, entries), by as many as its axis has labels."""
-    applied = np.empty_like(rows)
+    """Replace the entries of each part (entries, m) by their `product`, by as many as its axis has labels."""
     for where, size in parts:
-        entries = rows[:, where]
         if size > 1:
-            entries = product(size, entries.reshape(len(rows), -1, size)).reshape(entries.shape)
-        applied[:, where] = entries
-    return applied
+            entries = columns[where]
+            entries[...] = product(size, entries.reshape(size, -1)).reshape(entries.shape)
+    return columns

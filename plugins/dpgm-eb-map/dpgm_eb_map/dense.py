@@ -76,7 +76,7 @@ class Dense:
     def newton(self, gradient: FloatArray) -> FloatArray:
         """H^-1 g, of (p,) or of the columns (p, n)."""
         if gradient.ndim > 1:
-            solved: FloatArray = self._whole_inverse() @ gradient
+            solved: FloatArray = blas.dsymm(1.0, self._whole_inverse(), gradient, lower=1)
             return solved
         half = blas.dtrsv(self._lower, gradient, lower=1)
         direction: FloatArray = blas.dtrsv(self._lower, half, lower=1, trans=1, overwrite_x=1)
@@ -95,12 +95,11 @@ class Dense:
         return block
 
     def _whole_inverse(self) -> FloatArray:
-        """H^-1, which many columns are multiplied with: a third of the time that two solves take."""
+        """H^-1, its lower triangle, which many columns are multiplied with: a third of the time of two solves."""
         if self._whole is None:
-            lower, info = lapack.dpotri(self._lower, lower=1)
+            self._whole, info = lapack.dpotri(self._lower, lower=1)
             if info:
                 raise _singular()
-            self._whole = lower + np.tril(lower, -1).T
         return self._whole
 
     def _step(self) -> FloatArray:

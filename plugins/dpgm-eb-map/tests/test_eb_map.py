@@ -111,11 +111,21 @@ def test_the_basis_is_of_products_of_contrasts(name):
         np.testing.assert_allclose(rows, expected[structure.slices[number]][:, columns], atol=1e-14)
 
 
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_no_potential_exceeds_its_bound(name):
+    """Of single parameters, where an effect alone moves potentials, and of any; within what a structure has of them."""
+    basis = basis_of(any_release(STRUCTURES[name]))
+    for phi in [*np.eye(basis.size), *np.random.default_rng(0).standard_normal((20, basis.size))]:
+        largest, bound = np.abs(basis.potentials(phi)).max(), basis.bound(phi)
+        assert largest <= bound * (1 + 1e-12)
+        assert bound <= largest * 5 * len(basis.effects)
+
+
 def test_a_basis_without_parameters_gives_no_potentials():
     """As of attributes with one label: potentials are 0, statistics are none."""
     structure = Structure(Domain.from_sizes({"a": 1, "b": 1}), [("a", "b"), ("b",)])
     basis = basis_of(any_release(structure))
-    assert basis.potentials(np.zeros(0)).tolist() == [0.0, 0.0]
+    assert basis.potentials(np.zeros(0)).tolist() == [0.0, 0.0] and basis.bound(np.zeros(0)) == 0.0
     assert basis.statistics(np.ones((2, 3))).shape == (0, 3)
 
 
