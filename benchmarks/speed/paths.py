@@ -5,8 +5,8 @@ Tables are generated (`cases/`), epsilon = 1, delta = 1e-9, add-remove neighbour
 model that was loaded from its file: 40 refits and the answer. It has random pairs and triples of near columns, 25,000
 cells on 31 columns and 40,000 on 100. Compilation is that of an empty cache, numba's import included. Inferences are
 those of junction trees, beside the sum of their limits, which are those of the table of limits. Where the time goes is
-sampled every 5 ms of CPU time; what a function calls of C counts to its module. Both checkouts run at the same time, so
-under the same load.
+sampled every 5 ms of CPU time; what a function calls of C counts to its module. Each group of paths runs in one
+checkout and then in the other.
 """
 
 from __future__ import annotations
@@ -23,10 +23,8 @@ import time
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from fnmatch import fnmatch
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -76,8 +74,7 @@ def measure(asked: Namespace) -> dict[str, Any]:
         if not any(fnmatch(name.replace(",", ""), pattern) for name in names for pattern in patterns):
             continue
         checkouts = [ROOT] if asked.before is None else [ROOT, asked.before.resolve()]
-        with ThreadPoolExecutor(len(checkouts)) as pool:
-            now, *before = pool.map(partial(_alone, group, smoke=asked.smoke), checkouts)
+        now, *before = [_alone(group, checkout, smoke=asked.smoke) for checkout in checkouts]
         for name, found in now.items():
             figures[name] = _priced(found, rate)
             if before:
