@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from argparse import Namespace
 from collections.abc import Callable
@@ -17,7 +18,8 @@ from benchmarks.peers.libraries import engine_of, executors
 from benchmarks.speed.models import Case, cases
 from benchmarks.speed.page import Aim, Part
 from dpgm_core import Clique, Domain
-from dpgm_core.inference.junction_tree.engine import plan_inference
+from dpgm_core.inference.junction_tree.contraction import NUMBA, NUMPY, Search
+from dpgm_core.inference.junction_tree.engine import JunctionTreeEngine, plan_along, plan_inference
 from dpgm_core.learning import Limits, ModelSize
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
@@ -97,6 +99,7 @@ COUNT = 40
 def _many(asked: Namespace) -> Figures:
     """Model -> executor -> [one after another, many], ms for each inference."""
     found: Figures = {}
+    os.environ["DPGM_THREADS"] = str(os.cpu_count())  # in a process of its own, which has one for BLAS
     for model in cases(asked):
         theta = np.resize(model.theta, (COUNT, model.structure.cells))
         sets = [Tables(model.structure, row) for row in theta]
@@ -172,6 +175,7 @@ def _limits(asked: Namespace) -> Figures:
         program = plan_inference(model.structure, MAX_BYTES).program
         models[model.name] = {
             "calls": sum(map(len, (*program.forward, *program.backward))),
+            "plans": _by_plan(model),
             "cells": cells,
             "multiply-adds": needs.multiply_adds,
             "bytes": needs.peak_bytes,
@@ -179,6 +183,15 @@ def _limits(asked: Namespace) -> Figures:
             "ms": 1e3 * taken,
         }
     return {"rates": rate, "models": models}
+
+
+def _by_plan(model: Case) -> list[float]:
+    """CPU milliseconds of an inference along each order that was priced, the cheapest by its price first."""
+    search, found = Search(model.structure, NUMBA if "numba" in executors() else NUMPY, MAX_BYTES), []
+    for candidate in search.candidates:
+        engine = JunctionTreeEngine(model.structure, plan_along(search, candidate), MAX_BYTES, "auto")
+        found.append(1e3 * _cpu_seconds(partial(engine.infer, model.sets[0])))
+    return found
 
 
 def _limits_table(figures: Figures) -> str:
@@ -197,6 +210,8 @@ def _limits_table(figures: Figures) -> str:
             f"{one['ms'] / one['limit ms']:.1f}",
             f"{one['calls']}",
             f"{1e3 * one['calls'] / rate['call']:.2g}",
+            f"{len(one['plans'])}",
+            f"{one['plans'][0] / min(one['plans']):.2f}",
         )
         for name, one in figures["models"].items()
     ]
@@ -212,6 +227,8 @@ def _limits_table(figures: Figures) -> str:
         "in limits",
         "numpy calls",
         "their least, ms",
+        "plans",
+        "first / fastest",
     ]
     return (
         f"A second: {rate['exp'] / 1e9:.2g} billion exp, {rate['multiply-add'] / 1e9:.3g} billion multiply-adds, "
@@ -228,7 +245,7 @@ operand, and touches its arrays at least once. Rates: exp of numpy on an array t
 of a large product of matrices, bytes of a copy in memory and in the cache. The limit is the longer of arithmetic and
 bytes; interpreting, checking and waiting for a step's operands come on top of it. Beside it what an inference takes,
 in milliseconds and in limits, and without numba the calls of numpy's program, one after another, and what they take on
-eight numbers each.
+eight numbers each; and the plans that were priced, and what the cheapest one takes beside the fastest.
 """,
     _limits,
     _limits_table,
