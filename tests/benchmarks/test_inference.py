@@ -205,7 +205,11 @@ def test_figures_beside_their_targets() -> None:
         "left out": {},
     }
     assert (ours(found), fastest_peer(found)) == (0.1, ("mbi64 fast", 0.8))
-    assert exact.aims({"chain3-k10": found}) == [Aim("chain3-k10, ours / fastest peer", 0.1 / 0.8, 0.09, "mbi64 fast")]
+    assert exact.aims({"chain3-k10": found, "insurance": found}) == [
+        Aim("chain3-k10, ours / fastest peer", 0.1 / 0.8, 0.09, "mbi64 fast"),
+        Aim("chain3-k10, without numba", 0.2 / 0.8, 0.2, "mbi64 fast"),
+        Aim("insurance, without numba", 0.2 / 0.8, 0.2, "mbi64 fast"),
+    ]
     row = exact.table({"chain3-k10": found}).splitlines()[2]
     assert [cell.strip() for cell in row.split("|")[1:-1]] == [
         "chain3-k10", "0.1", "0.2", "1", "0.8", "3", "-", "mbi64 fast", "0.125", "0.09"
