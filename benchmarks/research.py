@@ -291,8 +291,7 @@ def shares_of(domain: Domain, codes: Array, names: Sequence[str]) -> FloatArray:
 def work(task: Task, asked: Namespace) -> Mapping[str, Any]:
     """One fit, and whether each interval holds the population's value, by kind."""
     name, budget = task.cell.split()
-    population = POPULATIONS[name]
-    table = population.read(asked.folder)
+    population, table = POPULATIONS[name], _table(name, asked.folder)
     domain, rng = table.domain, np.random.default_rng(task.trial)
     drawn = table.codes[rng.integers(0, len(table.codes), population.records)]
     if task.method == "napsu-mq":
@@ -311,6 +310,11 @@ def work(task: Task, asked: Namespace) -> Mapping[str, Any]:
         found["kinds"][kind] = here
     found["queries"] = _queries(model, table)
     return found | {"fit": round(fitted - start, 3), "analyse": round(time.process_time() - fitted, 3)}
+
+
+@functools.cache
+def _table(name: str, folder: Path) -> Coded:
+    return POPULATIONS[name].read(folder)
 
 
 def _fit(method: str, records: Array, domain: Domain, budget: str) -> Model:
