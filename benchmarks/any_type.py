@@ -6,16 +6,16 @@ Both models are fitted by `auto` at (EPSILON, 1e-6) to the same records, all col
 distance of each column's shares, in the labels and bins of the domain that was written, between the records and 200,000
 that a model draws; the mean over columns. "Lost" is the part of it in labels that were not found. Finding has a
 twentieth of mu^2, or a fifth. "Searched" is the same with a public domain that was found nearly without noise, for 19
-twentieths of mu^2 at epsilon = 60: what its ratio is above 1 no search removes, as its bins are narrower. DIR holds
-`adult_raw` and `nist_acs_ma2019`; without them their cells are left out of --cells. The rules of
-`dpgm_core.domain.shapes` were set on made-up columns before the first run; that a range is told by the sides of what
-certainly occurs, and bins of small whole numbers, were set after looks at seed 1 of all but "nist", and that few texts
-among numbers mark what is missing after one at seed 7 of "nist". How many bins there are was set at seed 7 of "stays"
-and "health". That many zeros draw no other numbers to them was set after a look at seed 100 of "health", which is among
-those reported. Where ranges of numbers end, and bins of common values, were chosen by `benchmarks.made_columns` after
-looks at seeds 107 and 108 of "health" and "stays"; that labels of all decimals are not searched, and bins are not
-fewer, also after looks at seed 100 of both, which is among those reported. Cells and common labels were chosen by
-`benchmarks.made_columns` after looks at the search alone at seed 300 of all tables.
+twentieths of mu^2 at epsilon = 60: what its ratio is above 1 is the bins. DIR holds `adult_raw` and `nist_acs_ma2019`;
+without them their cells are left out of --cells. The rules of `dpgm_core.domain.shapes` were set on made-up columns
+before the first run; that a range is told by the sides of what certainly occurs, and bins of small whole numbers, were
+set after looks at seed 1 of all but "nist", and that few texts among numbers mark what is missing after one at seed 7
+of "nist". How many bins there are was set at seed 7 of "stays" and "health". That many zeros draw no other numbers to
+them was set after a look at seed 100 of "health", which is among those reported. Where ranges of numbers end, and bins
+of common values, were chosen by `benchmarks.made_columns` after looks at seeds 107 and 108 of "health" and "stays";
+that labels of all decimals are not searched, and bins are not fewer, also after looks at seed 100 of both, which is
+among those reported. Cells and common labels were chosen by `benchmarks.made_columns` after looks at the search alone
+at seed 300 of all tables.
 """
 
 from __future__ import annotations
