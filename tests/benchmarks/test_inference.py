@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ from benchmarks.harness.main import main
 from benchmarks.peers import libraries, marginals
 from benchmarks.peers.served import Model, tables
 from benchmarks.speed import exact, page, paths
+from benchmarks.speed import ours as ours_module
 from benchmarks.speed.contestants import Contestant
 from benchmarks.speed.models import GENERATED, case, save
 from benchmarks.speed.ours import limit
@@ -184,6 +187,20 @@ def test_inferences_are_counted_and_priced() -> None:
     assert paths.listed(counts) == [[32, needs.multiply_adds, needs.peak_bytes, 4]]
     rate = {"exp": 1e9, "multiply-add": 1e9, "memory": 1e-9, "cache": 1e12}
     assert paths.limit_seconds(paths.listed(counts), rate) == pytest.approx(4 * (32 + needs.multiply_adds) / 1e9)
+
+
+def test_many_inferences_have_all_cores_and_what_follows_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def timed(call: object) -> float:
+        seen.append(os.environ.get("DPGM_THREADS"))
+        return 1.0
+
+    monkeypatch.setattr(ours_module, "wall_seconds", timed)
+    before = dict(os.environ)
+    ours_module.MANY.measure(Namespace(models="chain3-k10", networks=None, smoke=True))
+    assert seen and set(seen) == {str(os.cpu_count())}
+    assert dict(os.environ) == before
 
 
 def test_the_model_of_first_intervals_is_as_large_as_it_says() -> None:
