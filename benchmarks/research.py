@@ -506,7 +506,7 @@ _WORDS = {
 def _summary(lines: Sequence[Line]) -> str:
     """Return coverage over the cells of each method, the least and the greatest, and widths over the sample's.
 
-    Cells with less than a quarter of a method's most runs are left out.
+    Cells with less than a twentieth of a method's most runs are left out.
     """
     rows = []
     for method, words in _WORDS.items():
@@ -514,7 +514,7 @@ def _summary(lines: Sequence[Line]) -> str:
         if not cells:
             continue
         most = max(map(len, cells))
-        cells = [some for some in cells if 4 * len(some) >= most]
+        cells = [some for some in cells if 20 * len(some) >= most]
         promised = [[(_all(some, key))[_all(some, "standing") != "b"] for key in ("ours", "width")] for some in cells]
         covered = [float(np.mean(hits)) for hits, _ in promised]
         queries = [float(share) for some in cells if (share := _query_share(some, "measured")) != "-"]
