@@ -226,7 +226,7 @@ class Intrinsic:
 #: multiply(memory, r, p, q, rows, columns, terms, turned_p, turned_q): r = p q by BLAS. Matrices lie at these places of
 #: memory row by row, turned ones column by column.
 multiply: Any = Intrinsic("dpgm_core.inference.kernels.compiling", "multiply")
-#: power_of_two(near): 2^k for a whole number k that was added to 1.5 * 2^52, where |k| < 1023.
+#: power_of_two(near): 2^k for a whole number k that was added to 1.5 * 2^52, where -1023 < k <= 1023.
 power_of_two: Any = Intrinsic("dpgm_core.inference.kernels.compiling", "power_of_two")
 #: read_bits(array, start): the same memory from there on, whole numbers for doubles and doubles for whole numbers.
 read_bits: Any = Intrinsic("dpgm_core.inference.kernels.compiling", "read_bits")

@@ -116,8 +116,8 @@ class _Products:
     """All tables of a structure times [1, contrasts] along every axis: the sums and contrasts of all their margins.
 
     An axis at a time over all tables with equally many labels, as there are hundreds of tables and few sizes: each is
-    one product of matrices, without a copy. Vectors are columns (cells, m), coefficients are in
-    the order of the last level.
+    one product of matrices, without a copy. Vectors are columns (cells, m),
+    coefficients are in the order of the last level.
     """
 
     structure: Structure
@@ -129,7 +129,7 @@ class _Products:
         return values
 
     def transposed(self, coefficients: FloatArray) -> FloatArray:
-        """Return the tables (cells, m) that are sums of these multiples of products of contrasts."""
+        """Return the tables (cells, m) that are sums of these multiples of products of contrasts, which are lost."""
         for level in reversed(self._levels):
             coefficients = np.take(_along(coefficients, level.parts, _as_labels), level.back, axis=0)
         return coefficients

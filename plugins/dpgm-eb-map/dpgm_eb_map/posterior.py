@@ -98,7 +98,7 @@ class Moments:
     def along(self, phi: FloatArray, direction: FloatArray) -> FloatArray:
         """F v (p,) at phi, good to about a millionth: central differences, as two inferences cost less than to prepare
         exact second derivatives for one direction."""
-        move = self._move(direction)
+        move = self._central_move(direction)
         if move == 0.0:
             return np.zeros_like(direction)
         up, down = (self.mean(phi + sign * move * direction)[2] for sign in (1, -1))
@@ -108,11 +108,12 @@ class Moments:
     def move(self, direction: FloatArray) -> float:
         """Return the step of differences, to one side of exact engines; 0 where the direction moves no potential."""
         if not self.exact:
-            return self._move(direction)
+            return self._central_move(direction)
         bound = self.basis.bound(direction)
         return _MOVE_EXACT / bound if bound > 0.0 else 0.0
 
-    def _move(self, direction: FloatArray) -> float:
+    def _central_move(self, direction: FloatArray) -> float:
+        """Return the step of central differences."""
         largest = float(np.abs(self.basis.potentials(direction)).max(initial=0.0))
         return _MOVE / largest if largest > 0.0 else 0.0
 
