@@ -104,6 +104,22 @@ COLUMNS: Mapping[str, tuple[Draw, dict[str, Any]]] = {
         lambda r, n: _days(date(1930, 1, 1))(np.clip(r.normal(17000, 7000, n), 0, 33000)),
         {"type": "date", "min": "1930-01-01", "max": "2020-12-31", "bins": 18},
     ),
+    "month": (
+        lambda r, n: _days(date(2023, 3, 1))(r.integers(0, 31, n)),
+        {"type": "date", "min": "2023-01-01", "max": "2023-12-31", "bins": "month"},
+    ),
+    "child": (
+        lambda r, n: _days(date(2004, 1, 1))(r.integers(0, 365 * 14, n)),
+        {"type": "date", "min": "2004-01-01", "max": "2018-12-31", "bins": "year"},
+    ),
+    "recent": (
+        lambda r, n: _days(date(2024, 6, 30))(-np.minimum(r.exponential(900, n), 9000)),
+        {"type": "date", "min": "1999-01-01", "max": "2024-12-31", "bins": 26},
+    ),
+    "issued": (
+        lambda r, n: _days(date(1970, 1, 1))(np.clip(r.beta(5, 2, n) * 19700, 0, 19699)),
+        {"type": "date", "min": "1970-01-01", "max": "2024-12-31", "bins": 11},
+    ),
     "bonus": (
         lambda r, n: _whole(
             _mixed(r, n, 0.6, r.choice([0, 0, 0, 250, 500, 1000], n), r.integers(1, 1500, n)),

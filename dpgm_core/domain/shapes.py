@@ -83,10 +83,10 @@ _SPIKE = 4
 _EACH_AWAY, _FAR, _NEGATIVE, _NEAR_ZERO = 0.4, 2.7, 2.0, 4
 #: Where labels cover the values, a range is widened by `EDGE` so many times.
 _COVERED = 2.0
-#: A number of bins that any table has, if it may; more only as far as each has a standard deviation of persons.
+#: A number of bins of numbers that any table has, if it may.
 _FEW_BINS = 16
-#: A bin is cut where it has more standard deviations of persons than this.
-_ENOUGH = 1.0
+#: A bin is cut where it has more standard deviations of persons than this: about ten of the noise of its table.
+_ENOUGH = 2.0
 #: So many times as dense as those next to it, an interval has few values.
 _DENSE = 3.0
 #: Standard deviations of noise: cells above these stand out; halves that differ by more are not even.
@@ -265,7 +265,6 @@ def table_of(
     marks = [label for label in commonest if _shape_of_label(label) == "text"]
     marked = 0 if covered or len(marks) > _MARKS else min(counts.get("text", 0), sum(map(labels.__getitem__, marks)))
     missing = {"null_values": marks} if marked else {}
-    bins = min(keep, max(_FEW_BINS, int(every / max(sigma, 1.0))))
 
     def is_most(belongs: Callable[[str], bool]) -> bool:
         together = sum(count for shape, count in counts.items() if belongs(shape))
@@ -276,17 +275,17 @@ def table_of(
         if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
             numbers = _starting(counts, starts), _starting(shapes, starts)
             values = {label: labels[label] for label in commonest if label not in missing.get("null_values", ())}
-            return _of_numbers(*numbers, values, cells, covered, keep, bins, sign, sigma, cells_sigma) | missing
+            return _of_numbers(*numbers, values, cells, covered, keep, sign, sigma, cells_sigma) | missing
     for kind in ("date", "datetime"):
         starts = ("date ", f"{kind} ")
         if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
             table = _of_days(
-                kind, _starting(counts, starts), _starting(shapes, starts), cells, bins, sigma, cells_sigma
+                kind, _starting(counts, starts), _starting(shapes, starts), cells, keep, sigma, cells_sigma
             )
             if table is not None:
                 return table | missing
     if is_most(lambda shape: shape == "time"):
-        return {"type": "time", "bins": min(24, bins)} | missing
+        return {"type": "time", "bins": min(24, keep)} | missing
     return {"labels": _with_codes_between(commonest, every_label)[:keep]}
 
 
@@ -426,7 +425,6 @@ def _of_numbers(
     cells: Mapping[str, int],
     covered: bool,
     keep: int,
-    bins: int,
     sign: str,
     sigma: float,
     fine: float,
@@ -458,7 +456,7 @@ def _of_numbers(
     alone = {(value, round(value + step, digits)): float(count) for value, count in spikes.items()}
     alone |= _peaks(masses, places, _ENOUGH * sigma, keep // 3 - len(alone), whole)
     masses |= dict.fromkeys(masses.keys() & alone, 0.0)
-    edges = _edges(places, masses, list(alone), min(keep, bins + 2 * len(alone)), whole, _ENOUGH * sigma)
+    edges = _edges(places, masses, list(alone), keep, whole, _ENOUGH * sigma)
     table |= {"bins": edges, "cap": True}
     if "zero" in places and len(places) > 1 and not (whole and places.get("2^0")):
         table["shape"] = "uniform"  # many zeros, which are all alike, do not say that other numbers are near zero
@@ -678,14 +676,9 @@ def _of_days(
     if any(other[1] not in form for other in forms - clear):  # other signs between day and month
         return None
     same = {shape: count for shape, count in edge.items() if shape.split(" ")[1] in (*forms, *map(str, _all_years()))}
-    years = _around(sure, same, [str(year) for year in _all_years()], 2 * EDGE * sigma)
+    years = _around(sure, same, [str(year) for year in _all_years()], EDGE * sigma)
     table: dict[str, Any] = {"type": kind, "cap": True} | ({"format": form} if form else {})
-    if any(cell in cells for year in years for cell in _cells_of_place(year)):
-        return table | {"bins": _edges_of_days(years, cells, keep, _ENOUGH * sigma, fine)}
-    first, last = int(min(years)), int(max(years)) + _YEARS - 1
-    units = {"month": 12, "quarter": 4, "year": 1}
-    unit = next((unit for unit, each in units.items() if (last - first + 1) * each <= keep), keep)
-    return table | {"min": f"{first:04d}-01-01", "max": f"{last:04d}-12-31", "bins": unit}
+    return table | {"bins": _edges_of_days(years, cells, keep, _ENOUGH * sigma, fine)}
 
 
 def _edges_of_days(

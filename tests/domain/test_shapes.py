@@ -132,10 +132,10 @@ def test_what_is_below_the_noise_does_not_count():
 
 
 def test_bins_are_as_many_as_have_persons_for_the_noise():
-    """Up to `keep`, each with a standard deviation of persons in the mean; 16 whatever the noise."""
+    """Up to `keep`; none of more than two standard deviations of persons is left whole, and 16 whatever the noise."""
     counts = {f"integer 2^{power}": 1000 for power in range(8, 12)}
     many = {sigma: len(table_of(counts, {}, 64, sigma)["bins"]) - 1 for sigma in (10.0, 100.0, 150.0)}
-    assert many == {10.0: 64, 100.0: 40, 150.0: 26}
+    assert many == {10.0: 64, 100.0: 33, 150.0: 17}
 
 
 def test_values_much_commoner_than_others_have_a_bin_of_their_own():
@@ -273,6 +273,15 @@ def test_months_say_where_dates_are():
     assert found.code(b"31.01.2017") + 1 == found.code(b"01.02.2017") and found.code(b"03.02.2011") == 0
 
 
+def test_dates_are_widened_as_numbers_are():
+    """By one and a half standard deviations for the next five years, and more for each between."""
+    sure = {"date 2005": 500, "date 2010": 500}
+    ends = {count: table_of({**sure, "date 2015": count}, {}, 8, 10.0)["bins"][-1] for count in (14, 15)}
+    assert ends == {14: "2014-12-31", 15: "2019-12-31"}
+    starts = {count: table_of({**sure, "date 1995": count}, {}, 8, 10.0)["bins"][0] for count in (20, 21)}
+    assert starts == {20: "2005-01-01", 21: "1995-01-01"}
+
+
 def test_few_bins_of_dates_span_all_of_them():
     """More lots of five years than bins: the rarest neighbours are one bin."""
     years = {f"date {year}": 900 if year == 1950 else 90 for year in range(1900, 2000, 5)}
@@ -316,7 +325,7 @@ def test_ranges_of_whole_numbers_have_their_ends():
 def test_a_long_span_of_dates_has_as_many_bins_as_may_be():
     days = [date(1920, 1, 1) + timedelta(days=1826 * number) for number in range(20)]
     found = OPEN.with_released({shape_of(str(day).encode()): 100 for day in days}, {}, 10.0)
-    assert found.values.kind == "date" and len(found.edges) == 65
+    assert found.values.kind == "date" and len(found.edges) == 64  # a lot of five years is cut into years
 
 
 def test_constraints_of_columns_of_any_type_name_no_labels():
