@@ -193,7 +193,8 @@ def errors(n: int, epsilon: str, k: int, seed: int) -> dict[str, tuple[float, fl
 def run(repetitions: int) -> None:
     """Print the means over columns and repetitions, and their ratio."""
     print("records  epsilon   K  by hand   found  ratio")
-    for n, epsilon, k in ((6000, "3", 30), (6000, "1", 30), (20_000, "3", 7), (20_000, "1", 7)):
+    sizes = (6000, "3", 30), (6000, "1", 30), (20_000, "3", 7), (20_000, "1", 7), (3000, "1", 15), (1000, "3", 10)
+    for n, epsilon, k in sizes:
         several = [errors(n, epsilon, k, seed) for seed in range(repetitions)]
         hand, found = np.array([pair for one in several for pair in one.values()]).mean(axis=0)
         print(f"{n:7,d}  {epsilon:>7}  {k:2d}   {hand:.4f}  {found:.4f}  {found / hand:5.2f}", flush=True)

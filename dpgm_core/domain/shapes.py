@@ -67,9 +67,6 @@ _WORDS = (
 _LABEL, _ALONE, _GROUPED = 3.0, 4.5, 1.5
 #: Ranges of small whole numbers that begin below this power of two begin with 1, and so do those of several more.
 _FIRST_POWER, _SEVERAL = 4, 2
-#: Mean and variance of standard normal noise where it is above `EDGE`, and 0 elsewhere. Of a kind that certainly
-#: occurs, a shape does from so many standard deviations on.
-_ABOVE_MEAN, _ABOVE_VARIANCE, _SPREAD = 0.1295, 0.2443, 3.0
 #: A type has to hold for this share of what was found of a column, and labels have to cover it where they could be
 #: numbers.
 _NEARLY_ALL = 0.95
@@ -327,20 +324,24 @@ def _with_codes_between(labels: Sequence[str], every: Mapping[str, int]) -> list
 
 
 def _certain(shapes: Mapping[str, int], sigma: float) -> dict[str, int]:
-    """Return the shapes that certainly occur: each by itself, or as many of one kind that no noise gives.
+    """Return the shapes that certainly occur: each by itself, or next to others of its kind with as many together.
 
-    shapes: those above `EDGE` sigma, so that of a kind without persons few are, whose sum has a known distribution.
+    So many places in a row have `SURE` standard deviations of the noise of their sum; without persons as seldom as one
+    place by itself has.
     """
-    sums = Counter[str]()
-    for shape, count in shapes.items():
-        sums[shape.rpartition(" ")[0]] += count if count < SURE * sigma else 0
-    spread = {
-        kind
-        for kind, count in sums.items()
-        if kind and count > (_ABOVE_MEAN * _SIZES[kind] + SURE * math.sqrt(_ABOVE_VARIANCE * _SIZES[kind])) * sigma
-    }
-    least = {True: _SPREAD * sigma, False: SURE * sigma}
-    return {shape: count for shape, count in shapes.items() if count >= least[shape.rpartition(" ")[0] in spread]}
+    sure = {shape for shape, count in shapes.items() if count >= SURE * sigma}
+    for kind, places in _PLACES.items():
+        counts = [shapes.get(f"{kind} {place}", 0) for place in places]
+        occurring = [at for at, count in enumerate(counts) if count]
+        sums = [0, *itertools.accumulate(counts)]
+        rows = {
+            (first, last): (sums[last + 1] - sums[first]) / math.sqrt(last + 1 - first)
+            for first, last in itertools.combinations_with_replacement(occurring, 2)
+        }
+        (first, last), most = max(rows.items(), key=lambda row: row[1], default=((0, 0), 0.0))
+        if most >= SURE * sigma:
+            sure |= {f"{kind} {places[at]}" for at in occurring if first <= at <= last}
+    return {shape: count for shape, count in shapes.items() if shape in sure}
 
 
 def has_labels(shapes: Mapping[str, int], sigma: float) -> bool:
@@ -368,8 +369,11 @@ def cells_to_count(shapes: Mapping[str, int], sigma: float) -> tuple[str, ...]:
     return tuple(cell for place in places for cell in _cells_of_place(place))
 
 
-#: How many shapes of a kind there are.
-_SIZES = Counter(shape.rpartition(" ")[0] for shape in SHAPES)
+#: The places of each kind, in their order.
+_PLACES: dict[str, list[str]] = {}
+for _kind, _, _at in (shape.rpartition(" ") for shape in SHAPES):
+    if _kind:
+        _PLACES.setdefault(_kind, []).append(_at)
 _CODES = frozenset(COMMON_LABELS[: 2**_SMALL])
 _SMALL_SHAPES = frozenset(
     f"integer {place}" for place in _axis(0) if place == "zero" or int(place.rpartition("^")[2]) < _SMALL
@@ -607,7 +611,11 @@ def _edges(
     last = max(high for _, high in masses)
     while len(masses) < keep:
         enough = least if len(masses) >= _FEW_BINS else 0.0
-        wide = [one for one, mass in masses.items() if mass > enough and _can_halve(*one, whole)]
+        wide = [
+            one
+            for one, mass in masses.items()
+            if (mass > enough or (not enough and whole and one[1] - one[0] == 2)) and _can_halve(*one, whole)
+        ]
         if not wide:
             break
         low, high = max(wide, key=lambda one: (masses[one], one))
