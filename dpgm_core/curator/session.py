@@ -18,7 +18,7 @@ import numpy as np
 from dpgm_core._util.arrays import Array, IntArray
 from dpgm_core._util.exact_numbers import whole
 from dpgm_core._util.randomness import Randomness
-from dpgm_core.counting.selection import distances, mean_distances, whole_scores
+from dpgm_core.counting.scores import distances, mean_distances, whole_scores
 from dpgm_core.curator.funds import Measurer, Receipt, Turns
 from dpgm_core.curator.records import HeldRecords
 from dpgm_core.curator.redaction import strip_traceback

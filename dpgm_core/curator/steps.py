@@ -9,9 +9,9 @@ import attrs
 
 from dpgm_core._util.arrays import IntArray
 from dpgm_core._util.randomness import Randomness
-from dpgm_core.counting.bins import rank_scores, ranks_of
 from dpgm_core.counting.descent import GradientSums
 from dpgm_core.counting.rows import Persons, Rows, StableRows
+from dpgm_core.counting.scores import rank_scores, ranks_of
 from dpgm_core.counting.table_counts import Counted, Passes
 from dpgm_core.counting.votes import find_agreement
 from dpgm_core.curator.redaction import redact_source_errors, strip_traceback

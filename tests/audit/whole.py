@@ -22,8 +22,7 @@ import pyarrow as pa
 from attrs import define, field, frozen
 
 from dpgm_core import Array, Budget, Dag, Domain, FloatArray, Noise, Structure, Tables, Terms, Workload, fit, select
-from dpgm_core.counting.bins import rank_scores, ranks_of
-from dpgm_core.counting.selection import distances, whole_scores
+from dpgm_core.counting.scores import distances, rank_scores, ranks_of, whole_scores
 from dpgm_core.curator import funds, labels, session, steps
 from dpgm_core.curator.labels import LabelSearch
 from dpgm_core.privacy.bins import RankDistance, nodes_of

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgm_core import Domain, Structure, Tables, Terms
-from dpgm_core.counting.selection import distances, mean_distances, whole_scores
+from dpgm_core.counting.scores import distances, mean_distances, whole_scores
 from dpgm_core.counting.table_counts import count
 from dpgm_core.privacy.selection import SCORE_GRID, TableDistance
 from dpgm_core.sources import as_source
@@ -244,7 +244,7 @@ def test_no_contrast_overflows():
 @pytest.mark.parametrize(("most", "cut"), [(2**62, 2**40), (0, 2**40), (2**62, 2**52)])
 def test_nothing_overflows(most, cut, monkeypatch):
     """Also where the cuts of 2^23 cells sum to 2^63: here 2^11 cells with a cut as much wider."""
-    monkeypatch.setattr("dpgm_core.counting.selection._MAX_CELL_UNITS", cut)
+    monkeypatch.setattr("dpgm_core.counting.scores._MAX_CELL_UNITS", cut)
     wide = Structure(Domain.from_sizes({"a": 2**6, "b": 2**5}), [("a", "b")])
     counts = Tables(wide, np.full(wide.cells, most, np.int64))
     scores = TableDistance(candidates=wide, predicted=np.full(wide.cells, 0.0 if most else 1e300), offsets=(-1e300,))

@@ -6,8 +6,8 @@ import pytest
 from attrs import evolve
 
 from dpgm_core import Attribute, DataError
-from dpgm_core.counting.bins import rank_scores, ranks_of
 from dpgm_core.counting.labels import MAX_LABEL_BYTES, persons_by_label
+from dpgm_core.counting.scores import rank_scores, ranks_of
 from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.domain.labels import Matching
 from dpgm_core.domain.shapes import CELLS, SHAPES

@@ -12,8 +12,8 @@ from attrs import evolve
 from scipy.stats import chisquare
 
 from dpgm_core import Attribute, Budget, Domain, Ledger, SeededRandomness, Structure, Workload, load_release, make
-from dpgm_core.counting.bins import rank_scores, ranks_of
 from dpgm_core.counting.rows import Persons
+from dpgm_core.counting.scores import rank_scores, ranks_of
 from dpgm_core.curator.steps import count_grids, find_bins, grid_attributes
 from dpgm_core.errors import BudgetError, DomainError
 from dpgm_core.privacy.bins import BinsPlan, RankDistance, nodes_of

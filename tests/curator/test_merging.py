@@ -8,7 +8,7 @@ import pytest
 
 from dpgm_core import Attribute, Budget, Domain, NoisyTables, Structure, Terms, Workload
 from dpgm_core.counting.descent import GradientSums
-from dpgm_core.counting.selection import distances
+from dpgm_core.counting.scores import distances
 from dpgm_core.curator.records import HeldRecords
 from dpgm_core.releases.steps import Choice, Descent
 from dpgm_core.sources import as_source

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpgm_core import Attribute, Budget, BudgetError, Domain, DomainError, StructureError, Terms
-from dpgm_core.counting.bins import rank_scores, ranks_of
+from dpgm_core.counting.scores import rank_scores, ranks_of
 from dpgm_core.privacy.bins import (
     BinsPlan,
     RankDistance,

@@ -19,7 +19,7 @@ from scipy.special import logsumexp
 import dpgm_core as dpgm
 from dpgm_core import Budget, ClippedScore, Domain, Sensitivity, Structure, Terms, make
 from dpgm_core.counting.clipped_scores import ClippedScores
-from dpgm_core.counting.selection import distances, whole_scores
+from dpgm_core.counting.scores import distances, whole_scores
 from dpgm_core.counting.table_counts import count
 from dpgm_core.counting.votes import agreement_by_threshold, pair_sums
 from dpgm_core.privacy.contrasts import products

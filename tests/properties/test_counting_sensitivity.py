@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpgm_core import LiveCurator, SeededRandomness, Terms, Workload, make
-from dpgm_core.counting.selection import distances
+from dpgm_core.counting.scores import distances
 from dpgm_core.counting.table_counts import count
 from dpgm_core.domain.domain import Domain
 from dpgm_core.privacy.budget import Budget

@@ -66,7 +66,7 @@ _READERS = (
     "dpgm_core.curator.rounds",
     "dpgm_core.curator.session",
     "dpgm_core.curator.steps",
-    "dpgm_core.counting.selection",
+    "dpgm_core.counting.scores",
     "dpgm_core.counting.table_counts",
     "dpgm_core.counting.weights",
     "dpgm_core.counting.rows",

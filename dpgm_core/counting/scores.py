@@ -1,14 +1,17 @@
-"""Scores by the distance of true tables to public predictions: whole numbers, whatever the order of records."""
+"""Scores of candidates, whole numbers whatever the order of records: of tables by their distance to public predictions,
+and of the edges of bins by ranks. Secret.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from dpgm_core._util.arrays import IntArray
+from dpgm_core.privacy.bins import RankDistance
 from dpgm_core.privacy.selection import SCORE_GRID, WEIGHT_GRID, TableDistance
 from dpgm_core.structure.tables import Tables
 
-__all__ = ["distances", "mean_distances", "whole_scores"]
+__all__ = ["distances", "mean_distances", "rank_scores", "ranks_of", "whole_scores"]
 
 #: Units of 1/1024 record at which a cell's, a table's and a sum's distance are cut, so that sums and products fit 64
 #: bits. No cut moves two distances apart.
@@ -74,3 +77,16 @@ def mean_distances(apart: IntArray, scores: TableDistance) -> IntArray:
         for group in scores.choices
     ]
     return np.array(means, np.int64)
+
+
+def ranks_of(counts: IntArray) -> IntArray:
+    """Persons below each edge of a grid, (cells + 1,). counts: of its cells, (cells,)."""
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def rank_scores(ranks: IntArray, node: RankDistance) -> IntArray:
+    """The score of each candidate of a node, (candidates,). ranks: from `ranks_of`."""
+    inside = ranks[node.first : node.last + 1] - ranks[node.first]
+    beyond = 2 * inside - inside[-1]  # 2 r - n
+    further = np.maximum(0, np.maximum(beyond[:-2], -beyond[2:]))
+    return np.asarray(-(np.abs(beyond[1:-1]) + further))
