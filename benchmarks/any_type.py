@@ -49,6 +49,7 @@ from dpgm_core.sources.encoding import encoder
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 SOURCES = ("health", "adult", "stays", "nist")
+FEW_COLUMNS = ("health", "adult")
 HAND, FOUND, FIFTH, SEARCHED = METHODS = ("by hand", "found", "a fifth", "searched")
 DRAWN, SMOKE_DRAWN = 200_000, 5_000
 
@@ -159,8 +160,8 @@ def cells(asked: Namespace) -> dict[str, int]:
     if asked.extent == "smoke":
         return {"health 3": 1}
     here = [source for source in SOURCES if source not in ("adult", "nist") or (asked.folder / "adult_raw").exists()]
-    draws = 5 if asked.extent == "full" else 2
-    return {f"{source} {epsilon}": draws for source in here for epsilon in ("3", "1")}
+    draws = dict.fromkeys(here, 2) if asked.extent != "full" else {one: 10 if one in FEW_COLUMNS else 5 for one in here}
+    return {f"{source} {epsilon}": draws[source] for source in here for epsilon in ("3", "1")}
 
 
 def text(lines: Sequence[Line]) -> str:
