@@ -120,6 +120,15 @@ COLUMNS: Mapping[str, tuple[Draw, dict[str, Any]]] = {
         lambda r, n: _days(date(1970, 1, 1))(np.clip(r.beta(5, 2, n) * 19700, 0, 19699)),
         {"type": "date", "min": "1970-01-01", "max": "2024-12-31", "bins": 11},
     ),
+    "year": (lambda r, n: _whole(r.integers(2015, 2024, n)), {"type": "integer", "min": 2015, "max": 2023}),
+    "birth": (
+        lambda r, n: _whole(np.clip(r.normal(1975, 22, n), 1921, 2015)),
+        {"type": "integer", "bins": list(range(1920, 2021, 5))},
+    ),
+    "icd": (
+        lambda r, n: _whole(r.choice([250, 401, 428, 493, 999], n, p=[0.3, 0.3, 0.2, 0.1, 0.1])),
+        {"labels": ["250", "401", "428", "493", "999"]},
+    ),
     "bonus": (
         lambda r, n: _whole(
             _mixed(r, n, 0.6, r.choice([0, 0, 0, 250, 500, 1000], n), r.integers(1, 1500, n)),

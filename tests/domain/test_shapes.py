@@ -212,7 +212,7 @@ def test_labels_are_searched_where_they_are_of_use():
     assert cells_to_count({"text": 100, "integer 2^3": 900}, 10.0) == cells_to_count({"text": 900}, 10.0) == ()
     large = {"text": 100, "integer 2^3": 900, "integer 2^7": 60, "number.1 2^8": 40, "integer zero": 20}
     assert cells_to_count(large, 10.0) == (
-        *(f"2^3 {cell}" for cell in range(64)), *(f"2^7 {cell}" for cell in range(64)), "zero",
+        *(f"2^3 {cell}" for cell in range(64)), *(f"2^7 {cell}" for cell in range(128)), "zero",
     )  # fmt: skip
     assert cells_to_count({"date 2015": 900}, 10.0)[:2] == ("2015-01", "2015-02")
 
@@ -241,14 +241,36 @@ def test_wide_ranges_of_numbers_keep_their_order(one, other):
     assert math.isfinite(found.edges[0]) and found.cap
 
 
+def test_codes_and_calendar_years_have_cells_of_their_own():
+    """Codes up to 1,023 and years from 1900 have a bin each where they stand out; years that nobody has are no bins."""
+    codes = {f"2^{power} {cell}": 0 for power, count in ((7, 128), (8, 256), (9, 512)) for cell in range(count)}
+    codes |= {cell_of(code): 3000 for code in (b"250", b"401", b"428", b"999")}
+    found = OPEN.with_released(
+        {f"integer 2^{power}": count for power, count in ((7, 3000), (8, 6000), (9, 3000))}, {}, 20.0, codes
+    )
+    assert len({found.code(b"%d" % code) for code in (249, 250, 251, 400, 401, 402, 427, 428, 429, 999)}) >= 8
+    assert found.code(b"250") != found.code(b"251") and found.code(b"401") != found.code(b"402")
+    years = {f"2^10 {cell}": 0 for cell in range(203)} | {cell_of(b"%d" % year): 2000 for year in range(2015, 2024)}
+    edges = table_of({"integer 2^10": 18_000}, {}, 64, 20.0, years)["bins"]
+    assert {*range(2015, 2024)} <= set(edges) and edges[0] >= 1984 and edges[-1] <= 2031
+
+
+def test_values_of_no_one_type_have_labels():
+    """Dates of unknown order, and dates in two forms: labels are searched, as no type serves."""
+    for shapes in ({"date ?/?/%Y 2020": 900}, {"date 2015": 500, "date %d.%m.%Y 2015": 500}):
+        assert has_labels(shapes, 10.0) and table_of(shapes, {"01/02/2020": 400}, 32, 10.0) == {
+            "labels": ["01/02/2020"]
+        }
+
+
 def test_cells_say_where_persons_are():
     """Bins have about as many persons each; few values have bins of their own; noise cuts nothing."""
-    normal = {f"2^7 {cell}": 1000 if 20 <= cell < 36 else 0 for cell in range(64)}
-    edges = table_of({"integer 2^7": 16_000}, {}, 24, 10.0, normal)["bins"]
-    assert {*range(168, 202, 2)} <= {*edges} <= {128, 144, 160, *range(168, 202, 2), 208, 224, 255}
-    few = {f"2^9 {cell}": {31: 5000, 40: 3000}.get(cell, 3) for cell in range(64)}  # 760, 832
-    edges = table_of({"integer 2^9": 8200}, {}, 64, 10.0, few)["bins"]
-    assert {760, 768, 832, 840} <= set(edges) and len(edges) < 40
+    normal = {f"2^12 {cell}": 1000 if 20 <= cell < 36 else 0 for cell in range(64)}
+    edges = table_of({"integer 2^12": 16_000}, {}, 24, 10.0, normal)["bins"]
+    assert {*range(5376, 6400, 64)} <= {*edges} <= {4608, 5120, *range(5376, 6401, 64), 6399, 6655}
+    few = {f"2^12 {cell}": {31: 5000, 40: 3000}.get(cell, 3) for cell in range(64)}  # 6080, 6656
+    edges = table_of({"integer 2^12": 8200}, {}, 64, 10.0, few)["bins"]
+    assert {6080, 6144, 6656, 6720} <= set(edges) and len(edges) < 40
     flat = _smoothed({(at, at + 1): float(9 * (-1) ** at) for at in range(64)}, 640.0, 10.0)
     assert set(flat.values()) == {10.0}
 
@@ -331,8 +353,8 @@ def test_two_and_three_are_told_apart_where_nobody_was_found():
 def test_common_labels_need_less():
     """Less where a word of the group and the same case occurs; small codes come with those between."""
     many = {"text": 900}
-    assert table_of(many, {"no": 850, "yes": 16, "Yes": 16, "male": 16}, 32, 10.0)["labels"] == ["no", "yes"]
-    assert table_of(many, {"no": 850, "male": 31}, 32, 10.0)["labels"] == ["no", "male"]
+    assert table_of(many, {"no": 850, "yes": 26, "Yes": 26, "y": 24, "male": 39}, 32, 10.0)["labels"] == ["no", "yes"]
+    assert table_of(many, {"no": 850, "male": 41}, 32, 10.0)["labels"] == ["no", "male"]
     codes = table_of({"text": 300, "integer 2^1": 600}, {"NA": 290, "2": 300, "3": 300, "7": 40, "5": 16}, 32, 10.0)
     assert codes["labels"] == ["2", "3", "NA", "1", "5"]  # 7 has no shape, and twice 3 is less
 

@@ -111,6 +111,7 @@ def save_found_domain(model: Model, path: Path) -> Path | None:
 
 def print_labels(releases: Sequence[NoisyTables]) -> None:
     """Print the labels found in each open column, a line each."""
+    from dpgm_core.domain.bins import PrivateLabels
     from dpgm_core.releases.release import discoveries
 
     for discovery in discoveries(releases):
@@ -122,12 +123,19 @@ def print_labels(releases: Sequence[NoisyTables]) -> None:
         if discovery.described is not None:
             columns, cost = _plural(len(discovery.attributes), "column"), discovery.described.budget
             least = f"each label of about {discovery.described.noise.threshold:,} persons or more"
+            privates = [one.declared.private for one in discovery.described.columns]
+            most = max(private.keep for private in privates if isinstance(private, PrivateLabels))
+            least += f", at most {most} of a column"
             print_out(f"found:   types, ranges and labels of {columns} for {cost} alone, {least}")
             for name, attribute in discovery.attributes.items():
                 kind = "labels" if attribute.edges is None else f"bins, {attribute.values.kind}"
                 some = ", ".join(attribute.labels[:_MAX_NAMES_SHOWN])
                 more = ", ..." if attribute.size > _MAX_NAMES_SHOWN else ""
                 print_out(f"         {name}: {attribute.size} {kind}: {some}{more}")
+            for column in discovery.described.columns:
+                marks = [repr(text) for text in column.attribute.null_values if text not in column.declared.null_values]
+                if marks:
+                    print_out(f"         {column.declared.name}: {', '.join(marks)} taken as missing")
 
 
 def _selector(model: Model) -> str | None:
@@ -359,6 +367,7 @@ def _print_margins(model: Model, level: float | None) -> None:
     from dpgm.related import answering, lacks_size, unanswered
     from dpgm_core.domain.attribute_tables import MISSING
     from dpgm_core.models.queries import BY_STRUCTURE
+    from dpgm_core.releases.release import discoveries
 
     if lacks_size(model):
         print_out(
@@ -369,6 +378,7 @@ def _print_margins(model: Model, level: float | None) -> None:
     rows, tied = [], []
     unmeasured = unanswered(model)
     answers = answering(model)
+    searched = {name for one in discoveries(model.releases) for name in one.names}
     for attribute in answers.domain:
         if attribute.name in unmeasured:
             continue
@@ -378,9 +388,14 @@ def _print_margins(model: Model, level: float | None) -> None:
         shares = answers.marginal(attribute.name) if intervals is None else intervals.estimate
         own_label = attribute.labels[attribute.unknown] == MISSING  # of which the notes of a fit speak
         if attribute.size > 1 and shares[attribute.unknown] > 0.95 and not own_label:
+            why = (
+                "its values are too rare to be found; describe it in the domain, or search with --share 1/5"
+                if attribute.name in searched
+                else "if that is a surprise, the file's values are not the domain's labels: see dpgm validate"
+            )
             print_err(
                 f"dpgm: nearly all of {attribute.name!r} is {attribute.labels[attribute.unknown]!r}, where unknown "
-                "values go; if that is a surprise, the file's values are not the domain's labels: see dpgm validate"
+                f"values go; {why}"
             )
         order = (
             sorted(range(attribute.size), key=lambda code: -shares[code])[:6]
