@@ -171,3 +171,18 @@ def test_a_constraint_of_labels_that_were_not_found_is_named(records, dpgm_comma
     code, _, err = dpgm_command("fit", "spec.toml")
     assert code == 0, err
     assert "constraint 'rule' does not apply to the labels that were found, and is left out" in err
+
+
+def test_what_was_not_found_and_what_is_missing_is_said(tmp_path, monkeypatch, dpgm_command):
+    """A text among numbers is said to be missing, a column whose values are too rare to be described by its owner.
+
+    Noise is fresh; 900 persons are above every threshold and 3 are 10 standard deviations below.
+    """
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{'>=800' if number % 4 == 0 else 200 + number % 599},k{number % 1200},x" for number in range(3600)]
+    (tmp_path / "a.csv").write_text("\n".join(["pay,key,mark", *rows]) + "\n")
+    code, out, err = dpgm_command("fit", "a.csv", "--one-row-each", "--epsilon", "30", "--delta", "1e-5", "-o", "a")
+    assert code == 0, err
+    assert "pay: '>=800' taken as missing" in out and "at most 64 of a column" in out
+    assert "nearly all of 'key' is 'other'" in err and "too rare to be found; describe it in the domain" in err
+    assert "see dpgm validate" not in err
