@@ -274,6 +274,10 @@ def table_of(
     """
     fine, cells_sigma, cells, every_label = fine or sigma, cells_sigma or sigma, cells or {}, labels
     counts = _certain(shapes, sigma)
+    for sign in ".,":
+        if _are_thousands(counts, sign):
+            whole = _read_thousands(shapes, f"number{sign}3 ")
+            return table_of(whole, labels, keep, sigma, {}, fine, cells_sigma) | {"thousands": sign}
     labels = _occurring(shapes, labels, fine)
     every = sum(counts.values())
     commonest = [label for label, _ in sorted(labels.items(), key=lambda one: (-one[1], one[0]))][:keep]
@@ -303,6 +307,29 @@ def table_of(
     if is_most(lambda shape: shape == "time"):
         return {"type": "time", "bins": min(24, keep)} | missing
     return {"labels": _with_codes_between(commonest, every_label)[:keep]}
+
+
+def _are_thousands(counts: Mapping[str, int], sign: str) -> bool:
+    """Return whether numbers with three decimals are whole ones with a sign of thousands, as 4,371 beside 250 is.
+
+    Of decimals some have another number of them, or are below 1.
+    """
+    kinds = {shape.rpartition(" ")[0] for shape in counts}
+    below = any(f"number{sign}3 {place}" in counts for place in _axis(_LEAST) if place == "zero" or "^-" in place)
+    both = {"integer", f"number{sign}3"} <= kinds
+    return both and kinds.isdisjoint({f"number{sign}1", f"number{sign}2"}) and not below
+
+
+def _read_thousands(shapes: Mapping[str, int], kind: str) -> dict[str, int]:
+    """Return shapes with those of a kind ten powers of two higher, as a thousand is nearly 1,024."""
+    counts = Counter[str]()
+    for shape, count in shapes.items():
+        sign, _, power = shape.removeprefix(kind).partition("2^")
+        if not shape.startswith(kind):
+            counts[shape] += count
+        elif power and 0 <= int(power) <= _MOST - 10:
+            counts[f"integer {sign}2^{int(power) + 10}"] += count
+    return counts
 
 
 def _shape_of_label(label: str) -> str:

@@ -255,6 +255,19 @@ def test_codes_and_calendar_years_have_cells_of_their_own():
     assert {*range(2015, 2024)} <= set(edges) and edges[0] >= 1984 and edges[-1] <= 2031
 
 
+def test_signs_of_thousands_are_no_decimal_signs():
+    """Whole numbers below a thousand beside numbers with three decimals; not beside other decimals or ones below 1."""
+    money = {"integer 2^8": 400, "integer 2^9": 900, "number,3 2^0": 1000, "number,3 2^2": 4000, "number,3 -2^-4": 16}
+    found = OPEN.with_released(money, {}, 10.0)
+    assert found.values.kind == "integer" and found.matching.thousands == ","
+    assert found.edges[0] == 1 and found.edges[-1] == 8191
+    assert found.code(b"4,371") == found.code(b"4371") > found.code(b"999") > found.code(b"250")
+    for other in ("number,1 2^3", "number,2 2^0", "number,3 2^-2", "number,3 zero"):
+        table = table_of({**money, other: 900}, {}, 32, 10.0)
+        assert table["type"] == "number" and "thousands" not in table
+    assert "thousands" not in table_of({"number,3 2^0": 1000, "number,3 2^2": 4000}, {}, 32, 10.0)
+
+
 def test_values_of_no_one_type_have_labels():
     """Dates of unknown order, and dates in two forms: labels are searched, as no type serves."""
     for shapes in ({"date ?/?/%Y 2020": 900}, {"date 2015": 500, "date %d.%m.%Y 2015": 500}):
