@@ -176,7 +176,8 @@ def test_a_constraint_of_labels_that_were_not_found_is_named(records, dpgm_comma
 def test_what_was_not_found_and_what_is_missing_is_said(tmp_path, monkeypatch, dpgm_command):
     """A text among numbers is said to be missing, a column whose values are too rare to be described by its owner.
 
-    Noise is fresh; 900 persons are above every threshold and 3 are 10 standard deviations below.
+    Noise is fresh; 900 persons are above every threshold, and 3, of 1,200 labels each, five standard deviations below,
+    which noise reaches in one test of 20,000.
     """
     monkeypatch.chdir(tmp_path)
     rows = [f"{'>=800' if number % 4 == 0 else 200 + number % 599},k{number % 1200},x" for number in range(3600)]
