@@ -474,7 +474,7 @@ class Attribute:
         --------
         >>> age = Attribute.from_dict("age", {"private": True})
         >>> age.with_released({"integer 2^4": 90, "integer 2^5": 400}, {}, 10.0).labels[:3]
-        ('up to 16', '17', '18')
+        ('up to 17', '18-19', '20-21')
         """
         if not isinstance(self.private, PrivateLabels) or not self.private.any_type:
             raise DomainError(f"attribute {self.name!r} is no column of any type")

@@ -276,8 +276,9 @@ def table_of(
     counts = _certain(shapes, sigma)
     for sign in ".,":
         if _are_thousands(counts, sign):
-            whole = _read_thousands(shapes, f"number{sign}3 ")
-            return table_of(whole, labels, keep, sigma, {}, fine, cells_sigma) | {"thousands": sign}
+            whole = table_of(_read_thousands(shapes, f"number{sign}3 "), labels, keep, sigma, {}, fine, cells_sigma)
+            if whole.get("type") == "integer":
+                return whole | {"thousands": sign, "decimal": "." if sign == "," else ","}
     labels = _occurring(shapes, labels, fine)
     every = sum(counts.values())
     commonest = [label for label, _ in sorted(labels.items(), key=lambda one: (-one[1], one[0]))][:keep]
@@ -407,7 +408,7 @@ def cells_to_count(shapes: Mapping[str, int], sigma: float) -> tuple[str, ...]:
     Small whole numbers among texts are labels.
 
     >>> len(cells_to_count({"integer 2^9": 300}, 5.0)), cells_to_count({"text": 300, "integer 2^2": 300}, 5.0)
-    (64, ())
+    (512, ())
     """
     sure = _certain(shapes, sigma).keys() - {"text", "time"}
     if has_labels(shapes, sigma) and sure <= _SMALL_SHAPES:

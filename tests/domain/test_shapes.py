@@ -266,6 +266,9 @@ def test_signs_of_thousands_are_no_decimal_signs():
         table = table_of({**money, other: 900}, {}, 32, 10.0)
         assert table["type"] == "number" and "thousands" not in table
     assert "thousands" not in table_of({"number,3 2^0": 1000, "number,3 2^2": 4000}, {}, 32, 10.0)
+    points = OPEN.with_released({"integer 2^8": 900, "number.3 2^2": 900}, {}, 10.0)
+    assert points.code(b"4.371") == points.code(b"4371") and points.matching.decimal == ","
+    OPEN.with_released({"text": 50, "integer -2^46": 50, "number.3 -2^46": 50}, {"a": 500, "1": 300}, 10.0)
 
 
 def test_values_of_no_one_type_have_labels():
