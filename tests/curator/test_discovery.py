@@ -417,6 +417,20 @@ def found_model(tmp_path=None, cliques=(("job", "age"), ("paid",), ("since",), (
     return dpgm.fit(table, Structure(domain or declared, cliques), ANY_BUDGET, **named), declared
 
 
+def test_an_interrupt_after_the_release_does_not_advise_to_release_again(tmp_path, monkeypatch):
+    """What was released of tables is kept, and to learn from it is free; labels_from would pay for them again."""
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dpgm_core.learning.learner_run._with_provenance", stop)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        found_model(tmp_path)
+    failed = caught.value.__cause__
+    assert isinstance(failed, LearningFailed) and failed.releases and failed.discovery is not None
+    assert "dpgm learn" in str(failed) and "labels_from" not in str(failed)
+
+
 def test_columns_of_any_type_go_on_from_what_was_found(tmp_path):
     """A run that failed after the first charge has the file, which another run takes up at no further cost."""
     done, _ = found_model(tmp_path)
