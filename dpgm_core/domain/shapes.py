@@ -69,8 +69,8 @@ _WORDS = (
     ("na", "n/a", "nan", "nil", "none", "null", "unknown", "not known", "not stated", "?", "-"),
 )  # fmt: skip
 #: Standard deviations of noise: from these a common label occurs; without its shape; and next to a word of its group.
-#: Of 250 that nobody has one is taken in one of 120 columns, of the rest of a group in one of 50.
-_LABEL, _ALONE, _GROUPED = 4.0, 4.5, 2.5
+#: Of 250 that nobody has one is taken in one of 17 columns, of three more of a group in one of 15.
+_LABEL, _ALONE, _GROUPED = 3.5, 4.5, 2.0
 #: Ranges of small whole numbers that begin below this power of two begin with 1, and so do those of several more.
 _FIRST_POWER, _SEVERAL = 4, 2
 #: A type has to hold for this share of what was found of a column, and labels have to cover it where they could be
