@@ -62,6 +62,8 @@ _SMALL = 7
 _CELLS, _SINGLE = 64, 9
 #: Whole numbers that may be calendar years, in the power of two of most of them, have a cell each.
 _YEAR_POWER, _CALENDAR = 10, 1900
+#: Where so many of all are in that power of two, and cells do not show that earlier ones occur, nobody has them.
+_YEARS_ALONE = 0.9
 #: Words of which the others occur where one does.
 _WORDS = (
     ("no", "yes"), ("n", "y"), ("false", "true"), ("f", "m", "w", "d", "x"), ("female", "male"),
@@ -583,6 +585,11 @@ def _masses(
         if len(parts) > 1:
             for value, many in alone.items():
                 parts = {part: mass - many * (part[0] <= value < part[1]) for part, mass in parts.items()}
+            if place == f"2^{_YEAR_POWER}" and whole and count >= _YEARS_ALONE * sum(places.values()):
+                before = [part for part in parts if part[1] <= _CALENDAR]
+                if sum(map(parts.__getitem__, before)) < _CLEAR * math.sqrt(len(before)) * fine:
+                    masses |= dict.fromkeys(before, 0.0)
+                    parts = {part: mass for part, mass in parts.items() if part not in masses}
             masses |= _smoothed(dict(sorted(parts.items())), count, fine)
             continue
         others = {value: many for value, many in values.items() if low <= value < high and value not in spikes}

@@ -255,6 +255,16 @@ def test_codes_and_calendar_years_have_cells_of_their_own():
     assert {*range(2015, 2024)} <= set(edges) and edges[0] >= 1984 and edges[-1] <= 2031
 
 
+def test_years_before_1900_need_persons():
+    """Noise of 55 wide cells makes no bins of years before 1900; persons do, and so does a column of other numbers."""
+    noisy = {f"2^10 {cell}": 60 if cell < 55 and cell % 2 else -40 if cell < 55 else 100 for cell in range(203)}
+    assert table_of({"integer 2^10": 14_000}, {}, 64, 20.0, noisy, None, 100.0)["bins"][0] >= 1856
+    early = noisy | {f"2^10 {cell}": 100 for cell in range(55)}
+    assert table_of({"integer 2^10": 20_000}, {}, 64, 20.0, early, None, 100.0)["bins"][0] == 1024
+    money = {"integer 2^10": 14_000, "integer 2^11": 6000}
+    assert table_of(money, {}, 64, 20.0, noisy, None, 100.0)["bins"][0] == 1024
+
+
 def test_signs_of_thousands_are_no_decimal_signs():
     """Whole numbers below a thousand beside numbers with three decimals; not beside other decimals or ones below 1."""
     money = {"integer 2^8": 400, "integer 2^9": 900, "number,3 2^0": 1000, "number,3 2^2": 4000, "number,3 -2^-4": 16}
