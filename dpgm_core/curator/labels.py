@@ -76,8 +76,9 @@ class LabelledDomain:
             error.discovery = self.discovery
             raise
         except BaseException as error:
-            if isinstance(error.__cause__, LearningFailed):  # an interrupt after tables were paid for, which says so
-                error.__cause__.discovery = self.discovery
+            cause = error.__cause__
+            if not isinstance(error, Exception) and isinstance(cause, LearningFailed):  # an interrupt after tables
+                cause.discovery = self.discovery
                 raise
             failed = _failed_after_labels(self.discovery, self.saved, error)
             if isinstance(error, Exception):
