@@ -389,7 +389,7 @@ def _print_margins(model: Model, level: float | None) -> None:
         own_label = attribute.labels[attribute.unknown] == MISSING  # of which the notes of a fit speak
         if attribute.size > 1 and shares[attribute.unknown] > 0.95 and not own_label:
             why = (
-                "its values are too rare to be found; describe it in the domain, or search with --share 1/5"
+                "its values are too rare to be found; describe it in the domain, or give its search a larger share"
                 if attribute.name in searched
                 else "if that is a surprise, the file's values are not the domain's labels: see dpgm validate"
             )
