@@ -186,21 +186,8 @@ def text(lines: Sequence[Line]) -> str:
                 f"{seconds:.0f}",
             ]
         )
-    head = [
-        "records",
-        "epsilon",
-        "seeds",
-        HAND,
-        FOUND,
-        FIFTH,
-        "ratio",
-        FIFTH,
-        SEARCHED,
-        "but one",
-        "lost",
-        FIFTH,
-        "CPU s, most",
-    ]
+    head = ["records", "epsilon", "seeds", HAND, FOUND, FIFTH, "ratio", FIFTH, SEARCHED, "but one", "lost", FIFTH]
+    head.append("CPU s, most")
     parts = (3, 4, 6, 8, 16)
     least = [
         [bins, *(f"{least_ratio(bins, each):.2f}" if each <= bins else "-" for each in parts)]
