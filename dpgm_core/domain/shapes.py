@@ -1,10 +1,9 @@
 """Columns of any type: the shape of a raw text, and the table of a column from what was released of shapes and labels.
 
 A shape is a type with a coarse place: whole numbers and numbers by sign and power of two, dates by five years. A cell
-is a finer place: a 64th of a power of two, from 128 to 1,023 a whole number, which may be a code, of those that may be
-calendar years a year, or a month. Both depend on the value alone, and all of them are public. How
-many persons have each, and labels, come from a private release; the table is computed from these and public rules, so
-it is post-processing.
+is a finer place: a month, a calendar year from 1900 to 2047, a whole number from 128 to 1,023, or a 64th of a power of
+two. Both depend on the value alone, and all of them are public. How many persons have each, and labels, come from a
+private release; the table is computed from these and public rules, so it is post-processing.
 """
 
 from __future__ import annotations
@@ -375,8 +374,8 @@ def _with_codes_between(labels: Sequence[str], every: Mapping[str, int]) -> list
 def _certain(shapes: Mapping[str, int], sigma: float) -> dict[str, int]:
     """Return the shapes that certainly occur: each by itself, or next to others of its kind with as many together.
 
-    So many places in a row have `SURE` standard deviations of the noise of their sum; without persons as seldom as one
-    place by itself has.
+    Places in a row have `SURE` standard deviations of the noise of their sum. Of 800 columns without persons one has
+    such a row.
     """
     sure = {shape for shape, count in shapes.items() if count >= SURE * sigma}
     for kind, places in _PLACES.items():
