@@ -12,13 +12,13 @@ import numpy as np
 from attrs import frozen
 
 from dpgm.comparison.subjects import RecordsSide, Synthetic, read_subject
-from dpgm.formulas import Formula, Response, read_formula
+from dpgm.formulas import Formula, Response, present_codes, read_formula
 from dpgm.moments import ANYWHERE, Question, correlations, group_means, two_way_table
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, InferenceError, OptionError, clipped, listed, printable
 from dpgm_core.models.analysis import BY_STRUCTURE, MOSTLY_MEASURED, CorrectedEstimates, estimate
-from dpgm_core.models.functionals import Family, Regression
+from dpgm_core.models.functionals import Family, Moments, Regression
 from dpgm_core.models.model import Model
 from dpgm_core.pipeline.evaluation import tabulate
 from dpgm_core.releases.session import stamp_of
@@ -30,6 +30,8 @@ __all__ = ["Analysis", "WaldTest", "analyse", "question_of"]
 Kind: TypeAlias = Literal["regression", "groups", "correlation", "table"]
 
 _MAX_NAMED = 5  # estimates in a sentence
+#: Standard deviations of the noise from which on a label is a category, and what computing its share may be off by.
+_LEAST, _ROUNDING = 3.0, 1e-12
 
 
 @frozen(kw_only=True)
@@ -327,6 +329,7 @@ def analyse(
     if rows is not None and given:
         raise OptionError("rows stand for all records; leave the condition out, or analyse the model without rows")
     read = read_formula(formula, model.domain)
+    read = read_formula(formula, model.domain, _empty_codes(model, read, given, event))
     kind, found, response = question_of(read, groups, family, event)
     numeric = tuple(dict.fromkeys(one.column for one in read.factors if one.kind == "numbers"))
     if kind in ("groups", "table"):
@@ -393,6 +396,31 @@ def question_of(
     return "regression", question, response
 
 
+def _empty_codes(
+    model: Model, formula: Formula, given: Mapping[str, Any] | None, event: str | None
+) -> dict[str, frozenset[int]]:
+    """Return the codes of categories of a formula that the tables do not tell from codes that nobody has.
+
+    An event that is named is not one of them.
+    """
+    every = [*([formula.outcome] if formula.outcome else []), *formula.factors]
+    found = {}
+    for name in dict.fromkeys(factor.column for factor in every if factor.kind == "labels" and model.releases):
+        size = model.domain[name].size
+        shares = Moments(attributes=(name,), names=model.domain[name].labels, features=np.eye(size), function=_as_is)
+        answer = estimate(model, shares, given=given)
+        deviations = np.sqrt(np.diag(answer.noise))
+        empty = answer.estimate <= _LEAST * deviations + _ROUNDING
+        if formula.outcome is not None and name == formula.outcome.column:
+            empty &= np.array(answer.names) != event
+        found[name] = frozenset(code for code in present_codes(model.domain[name]) if empty[code])
+    return found
+
+
+def _as_is(means: FloatArray) -> tuple[FloatArray, FloatArray]:
+    return means, np.eye(len(means))
+
+
 def _counts(model: Model, rows: object, attributes: Clique) -> FloatArray:
     """Return how many synthetic records lie in each cell of the attributes."""
     # Without constraints: a drawn record that breaks one counts.
@@ -454,12 +482,19 @@ def _notes(formula: Formula, numeric: Clique, unstable: bool, left_out: Sequence
     """
     every = [*([formula.outcome] if formula.outcome else []), *formula.factors]
     binned = [name for name in numeric if formula.domain[name].edges is not None]
-    missing = [one.column for one in every if one.missing(formula.domain[one.column]).any()]
+    missing = [one.column for one in every if one.missing(formula.domain[one.column]).sum() > len(one.empty)]
     notes = []
     if binned:
         notes.append(f"A record counts with the mean of its bin in {listed(binned)}.")
     if missing:
         notes.append(f"Records with a missing value in {listed(list(dict.fromkeys(missing)))} are left out.")
+    empty: dict[str, dict[str, None]] = {}
+    for one in every:
+        for code in sorted(one.empty):
+            empty.setdefault(formula.domain[one.column].labels[code], {})[one.column] = None
+    if empty:
+        named = "; ".join(f"{clipped(repr(label))} of {listed(list(names))}" for label, names in empty.items())
+        notes.append(f"Left out, as the tables do not tell them from labels that nobody has: {named}.")
     if left_out:
         notes.append(f"Not given, as the model has probability 0 for what it divides by: {listed(left_out)}.")
     if unstable:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
@@ -53,23 +54,29 @@ class Factor:
     """One factor of a term, over a column of the domain.
 
     kind: "numbers" for the representative values of the column's labels, "labels" for a category with a reference, and
-    "label" for the indicator of one label. code: the reference of a category, or the label of an indicator. text: how
-    the factor is written in the names of coefficients.
+    "label" for the indicator of one label. code: the reference of a category, or the label of an indicator. empty: the
+    codes of a category that nobody has; records with one are left out. text: how the factor is written in the names
+    of coefficients.
     """
 
     column: str
     kind: Literal["numbers", "labels", "label"]
     code: int = -1
+    empty: frozenset[int] = frozenset()
     text: str = field(eq=False)
+
+    def present(self, attribute: Attribute) -> list[int]:
+        """Return the codes that records with this factor can have."""
+        return [code for code in present_codes(attribute) if code not in self.empty]
 
     def codes(self, attribute: Attribute) -> list[int]:
         """Return the codes of a category, its reference first."""
-        return [self.code, *(code for code in present_codes(attribute) if code != self.code)]
+        return [self.code, *(code for code in self.present(attribute) if code != self.code)]
 
     def missing(self, attribute: Attribute) -> BoolArray:
         """Return whether a record with each code lacks this factor, (codes,)."""
         missing = np.ones(attribute.size, bool)
-        missing[present_codes(attribute)] = False
+        missing[self.present(attribute)] = False
         if self.kind == "numbers":
             missing |= ~number_distribution(attribute).present
         return missing
@@ -253,10 +260,10 @@ class Formula:
 
 
 def _response(factor: Factor, attribute: Attribute, family: Family | None, event: str | None) -> Response:
-    name, present = factor.column, present_codes(attribute)
     if family is not None and family not in FAMILIES:
         raise OptionError(f"the family is one of {', '.join(FAMILIES)}, got {clipped(repr(family))}")
     code = None if event is None else _label_of(attribute, event)
+    name, present = factor.column, factor.present(attribute)
     if factor.kind == "label":
         if code not in (None, factor.code):
             raise OptionError(f"the outcome {factor.text} names its event itself; leave the event out")
@@ -285,7 +292,8 @@ def _response(factor: Factor, attribute: Attribute, family: Family | None, event
         raise OptionError(f"{name!r} has no numbers for the {family} family; name an event, --event LABEL")
     codes = factor.codes(attribute) if factor.kind == "labels" else np.flatnonzero(~missing).tolist()
     if len(codes) < 2:
-        raise OptionError(f"{name!r} has one label only, so there is nothing to explain; take another outcome")
+        known = ", as far as the tables tell" if factor.empty else ""
+        raise OptionError(f"{name!r} has one label only{known}, so there is nothing to explain; take another outcome")
     indicators = np.stack([np.arange(attribute.size) == code for code in codes[1:]], axis=1)
     return Response(
         family="multinomial",
@@ -363,11 +371,12 @@ _TOKEN = re.compile(
 )
 
 
-def read_formula(text: str, domain: Domain) -> Formula:
+def read_formula(text: str, domain: Domain, empty: Mapping[str, Collection[int]] | None = None) -> Formula:
     """Return the formula that a text means over a domain.
 
     Columns with numbers enter with the representative values of their labels, those of texts as categories whose first
-    label is the reference. Raises OptionError for all that the grammar does not have, unknown columns and bins without
+    label is the reference. empty: codes of columns that nobody has, which make no category unless the text names
+    them. Raises OptionError for all that the grammar does not have, unknown columns and bins without
     an end, and TooLarge for too many cells.
 
     >>> domain = Domain.from_dict({"income": ["low", "high"], "sex": ["F", "M"], "job": ["none", "cook", "pilot"]})
@@ -381,7 +390,7 @@ def read_formula(text: str, domain: Domain) -> Formula:
         raise OptionError(f"a formula is a text such as 'income ~ age + sex', got {clipped(repr(text))}")
     if len(text) > _MAX_LETTERS:
         raise OptionError(f"a formula has at most {_MAX_LETTERS:,} letters, this one {len(text):,}; name fewer columns")
-    reader = _Reader(text.strip(), domain)
+    reader = _Reader(text.strip(), domain, empty or {})
     formula = reader.formula()
     cells = math.prod(domain.shape(formula.attributes))
     if cells > MAX_CELLS:
@@ -392,8 +401,8 @@ def read_formula(text: str, domain: Domain) -> Formula:
 class _Reader:
     """The tokens of a formula, read from left to right."""
 
-    def __init__(self, text: str, domain: Domain) -> None:
-        self.text, self.domain = text, domain
+    def __init__(self, text: str, domain: Domain, empty: Mapping[str, Collection[int]]) -> None:
+        self.text, self.domain, self.empty = text, domain, empty
         self.tokens = [(one.lastgroup, one[one.lastgroup or 0], one.start(one.lastgroup or 0)) for one in _found(text)]
         self.at = 0
 
@@ -428,6 +437,12 @@ class _Reader:
         )
         if not terms and not intercept:
             raise OptionError(f"{clipped(self.text, 200)}: the right side is empty; name a column, or 1 for the mean")
+        for factor in formula.factors:
+            if factor.empty and len(factor.present(self.domain[factor.column])) < 2:
+                raise OptionError(
+                    f"{factor.column!r} has no two labels to compare, but for labels that nobody has as far as the "
+                    "tables tell; leave it out"
+                )
         if outcome is not None and outcome.column in formula.covariates:
             raise OptionError(
                 f"{clipped(self.text, 200)}: {outcome.column!r} stands on both sides; leave it out of the right one"
@@ -475,7 +490,8 @@ class _Reader:
             self._refuse(_GRAMMAR)
         label = self.domain[column].labels[code]
         text = f"C({_spelled(column)}, Treatment({_quoted(label)}))"
-        return Factor(column=column, kind="labels", code=code, text=text)
+        empty = frozenset(self.empty.get(column, ())) - {code}
+        return Factor(column=column, kind="labels", code=code, empty=empty, text=text)
 
     def _indicator(self) -> Factor:
         column = self._column()
@@ -511,11 +527,12 @@ class _Reader:
         attribute = self.domain[column]
         dist = bin_distribution(attribute) if call is None else None
         if dist is None or not dist.present.any():
-            codes = present_codes(attribute)
+            codes, empty = present_codes(attribute), frozenset(self.empty.get(column, ()))
             if len(codes) < 2:
                 raise OptionError(f"{column!r} has no two labels to compare; leave it out")
+            first = next((code for code in codes if code not in empty), codes[0])
             text = _spelled(column) if call is None else f"C({_spelled(column)})"
-            return Factor(column=column, kind="labels", code=codes[0], text=text)
+            return Factor(column=column, kind="labels", code=first, empty=empty - {first}, text=text)
         return Factor(column=column, kind="numbers", text=_spelled(column))
 
     @property

@@ -8,7 +8,7 @@ import math
 import numpy as np
 from attrs import evolve, frozen
 
-from dpgm.formulas import BoolArray, Factor, Formula, Response, check_ends, present_codes
+from dpgm.formulas import BoolArray, Factor, Formula, Response, check_ends
 from dpgm_core._util.arrays import FloatArray, along
 from dpgm_core.errors import OptionError, TooLarge, clipped
 from dpgm_core.models.functionals import Functional, Moments
@@ -210,7 +210,7 @@ def _groups(formula: Formula, factors: tuple[Factor, ...]) -> tuple[BoolArray, l
     sides = []
     for factor in factors:
         attribute, axis = formula.domain[factor.column], columns.index(factor.column)
-        present, labels = present_codes(attribute), attribute.labels
+        present, labels = factor.present(attribute), attribute.labels
         if factor.kind == "label":
             rest = [code for code in present if code != factor.code]
             if not rest:
