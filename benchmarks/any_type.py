@@ -9,8 +9,8 @@ twentieth of mu^2, or a fifth. "Searched" is the same with a public domain that 
 twentieths of mu^2 at epsilon = 60: what its ratio is above 1 is the bins. "But one" is the ratio without the column for
 which finding costs most. DIR holds `adult_raw` and `nist_acs_ma2019`; without them their cells are left out of --cells.
 
-The rules of `dpgm_core.domain.shapes` were set on made-up columns before the first run; that a range is told by the
-sides of what certainly occurs, and bins of small whole numbers, were set after looks at seed 1 of all but "nist", and
+The rules of `dpgm_core.domain.tables_of_shapes` were set on made-up columns before the first run; that a range is told
+by the sides of what certainly occurs, and bins of small whole numbers, were set after looks at seed 1 of all but "nist", and
 that few texts among numbers mark what is missing after one at seed 7 of "nist". How many bins there are was set at seed
 7 of "stays" and "health". That many zeros draw no other numbers to them was set after a look at seed 100 of "health",
 which is among those reported. Where ranges of numbers end, and bins of common values, were chosen by

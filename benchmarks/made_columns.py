@@ -2,7 +2,7 @@
 
     python -m benchmarks.made_columns [SEEDS]
 
-A quick simulation by which the rules of `dpgm_core.domain.shapes` are chosen, so that the tables of
+A quick simulation by which the rules of `dpgm_core.domain.tables_of_shapes` are chosen, so that the tables of
 `benchmarks.any_type` need not be looked at. Each column is drawn from a known distribution and has a domain written by
 hand. The search is `draw_columns` as a run makes it, with K columns. Then each column's table has Gaussian noise of the
 size that all one-way tables together allow, and is projected onto non-negative tables of the same sum. Error: total

@@ -24,7 +24,7 @@ from dpgm_core.domain.attribute_tables import (
 )
 from dpgm_core.domain.bins import OTHER, PrivateBins, PrivateLabels, bin_edge, check_edges, check_written, grid_edges
 from dpgm_core.domain.labels import EXACT, Matching, bin_labels, check_apart, find_alike, merge_labels, place_of
-from dpgm_core.domain.shapes import table_of
+from dpgm_core.domain.tables_of_shapes import table_of
 from dpgm_core.domain.values import PLAIN, Cut, Values, parse_number
 from dpgm_core.errors import DomainError, brief, clipped, did_you_mean, listed
 
@@ -466,7 +466,7 @@ class Attribute:
         Parameters
         ----------
         shapes, labels, cells : mapping of str to int
-            Noisy numbers of persons; see `dpgm_core.domain.shapes`.
+            Noisy numbers of persons; see `dpgm_core.domain.tables_of_shapes`.
         sigma, fine, cells_sigma : float
             The standard deviations of the noise of shapes, labels and cells.
 

@@ -7,6 +7,7 @@ their run, of which they state the whole. Read from a file, the cost is computed
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,7 +24,8 @@ from dpgm_core.components.options import converter
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.domain.domain import Domain
-from dpgm_core.domain.shapes import COMMON_LABELS, SHAPES, cells_to_count, has_labels
+from dpgm_core.domain.shapes import COMMON_LABELS, SHAPES, place_of_cell
+from dpgm_core.domain.tables_of_shapes import cells_to_count, has_labels
 from dpgm_core.errors import BudgetError, DomainError, DpgmError, ModelFileError
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.columns import ColumnsNoise, ColumnsPlan
@@ -88,23 +90,18 @@ def _published(cells: Mapping[str, int], threshold: int, most: int) -> tuple[Cel
 @frozen(kw_only=True)
 class FoundColumn:
     """What was found of one column of any type. labels, shapes: with noisy counts, persons, the largest first.
-    cells: noisy counts of those that the shapes ask for, in their order.
+    has_labels: whether labels were searched. cells: noisy counts of the cells of each place that was counted.
 
-    declared: the attribute before. noise: on the counts. attribute: the one that follows.
+    declared: the attribute before. attribute: the one with the type, bins or labels that follow. A file has both, so
+    that a release stays what it is where later rules conclude something else.
     """
 
     declared: Attribute
+    attribute: Attribute
     labels: tuple[Cell, ...]
+    has_labels: bool
     shapes: tuple[Cell, ...]
-    cells: tuple[int, ...]
-    noise: ColumnsNoise = field(eq=False)
-
-    @property
-    def attribute(self) -> Attribute:
-        """The attribute with the type, bins or labels that follow from what was found."""
-        noise, shapes, labels = self.noise, dict(self.shapes), dict(self.labels)
-        cells = dict(zip(cells_to_count(shapes, noise.shapes_sigma), self.cells, strict=True))
-        return self.declared.with_released(shapes, labels, noise.shapes_sigma, cells, noise.sigma, noise.cells_sigma)
+    cells: Mapping[str, tuple[int, ...]]
 
 
 @frozen(kw_only=True)
@@ -136,8 +133,9 @@ def draw_columns(
         _published(_noisy(counts, first.draw_shapes(len(counts), randomness)), first.edge, len(counts))
         for counts in shapes
     ]
-    steps = [_second_step(dict(one), first.shapes_sigma) for one in seen]
-    noise, columns = plan.noise(*_searches(steps)), list[FoundColumn]()
+    sigma = first.shapes_sigma
+    steps = [(has_labels(dict(one), sigma), cells_to_count(dict(one), sigma)) for one in seen]
+    noise, columns = plan.noise(sum(has for has, _ in steps), sum(bool(places) for _, places in steps)), []
     for attribute, of_shapes, (has, places), texts, of_cells in zip(declared, seen, steps, labels, cells, strict=True):
         published: tuple[Cell, ...] = ()
         if has:
@@ -150,21 +148,20 @@ def draw_columns(
             published = _published(shown, noise.low, attribute.private.keep)
         counts = {cell: of_cells.get(cell, 0) for cell in places}
         drawn = _noisy(counts, noise.draw_cells(len(counts), randomness)) if counts else {}
-        cells_drawn = tuple(drawn.values())
+        by_place = itertools.groupby(drawn.items(), lambda one: place_of_cell(one[0]))
         columns.append(
-            FoundColumn(declared=attribute, labels=published, shapes=of_shapes, cells=cells_drawn, noise=noise)
+            FoundColumn(
+                declared=attribute,
+                attribute=attribute.with_released(
+                    dict(of_shapes), dict(published), noise.shapes_sigma, drawn, noise.sigma, noise.cells_sigma
+                ),
+                labels=published,
+                has_labels=has,
+                shapes=of_shapes,
+                cells={place: tuple(count for _, count in some) for place, some in by_place},
+            )
         )
     return FoundColumns(columns=tuple(columns), budget=plan.budget, whole=plan.whole, tables=plan.tables, noise=noise)
-
-
-def _second_step(shapes: Mapping[str, int], sigma: float) -> tuple[bool, tuple[str, ...]]:
-    """Return whether labels of a column are searched, and which of its cells are counted."""
-    return has_labels(shapes, sigma), cells_to_count(shapes, sigma)
-
-
-def _searches(steps: Sequence[tuple[bool, tuple[str, ...]]]) -> tuple[int, int]:
-    """Return of how many columns labels are searched, and cells counted."""
-    return sum(has for has, _ in steps), sum(bool(places) for _, places in steps)
 
 
 def _common_labels(attribute: Attribute) -> dict[str, int]:
@@ -282,9 +279,11 @@ class Discovery:
                 {
                     "column": one.declared.name,
                     "declared": one.declared.to_dict(),
+                    "attribute": one.attribute.to_dict(),
                     "labels": list(map(list, one.labels)),
+                    "has_labels": one.has_labels,
                     "shapes": list(map(list, one.shapes)),
-                    "cells": list(one.cells),
+                    "cells": {place: list(counts) for place, counts in one.cells.items()},
                 }
                 for one in self.described.columns
             ],
@@ -390,9 +389,10 @@ def _described(stated: Any, terms: Terms) -> FoundColumns:
             celled=0,
             neighbours=terms.neighbours,
         )
-        columns = [_read_column(one, noise) for one in stated["columns"]]
-        labelled, celled = _searches([_second_step(dict(one.shapes), noise.shapes_sigma) for one in columns])
-        noise = evolve(noise, labelled=labelled, celled=celled)
+        columns = tuple(_read_column(one, noise) for one in stated["columns"])
+        noise = evolve(
+            noise, labelled=sum(one.has_labels for one in columns), celled=sum(bool(one.cells) for one in columns)
+        )
         covered = (budget.kind, whole.kind, tables.kind) == ("approx", "approx", "gdp") and budget <= whole
         covered = covered and noise.delta(budget.epsilon) <= budget.delta
         covered = covered and noise.delta(whole.epsilon, tables.mu_squared) <= whole.delta
@@ -403,12 +403,11 @@ def _described(stated: Any, terms: Terms) -> FoundColumns:
             f"finding columns of any type is said to cost {budget}, and {whole} with tables of {tables}, which its "
             "noise and threshold do not cover; the file was edited"
         )
-    columns = [evolve(one, noise=noise) for one in columns]
-    return FoundColumns(columns=tuple(columns), budget=budget, whole=whole, tables=tables, noise=noise)
+    return FoundColumns(columns=columns, budget=budget, whole=whole, tables=tables, noise=noise)
 
 
 def _read_column(stated: Any, noise: ColumnsNoise) -> FoundColumn:
-    keys = {"column", "declared", "labels", "shapes", "cells"}
+    keys = {"column", "declared", "attribute", "labels", "has_labels", "shapes", "cells"}
     if not isinstance(stated, Mapping) or set(stated) != keys:
         raise ModelFileError(f"a column of any type must state {', '.join(sorted(keys))}")
     name = converter.structure(stated["column"], str)
@@ -428,17 +427,21 @@ def _read_column(stated: Any, noise: ColumnsNoise) -> FoundColumn:
         if not _is_published(labels, counts, most, threshold) or (every is not None and not every.issuperset(labels)):
             raise ModelFileError(f"column {name!r} is not as columns are found; the file was edited")
         released[what] = tuple(zip(labels, counts, strict=True))
-    common = _common_labels(declared)
-    if any(count < noise.least(label in common) for label, count in released["labels"]):
-        raise ModelFileError(f"column {name!r} has labels below the threshold; the file was edited")
-    has, places = _second_step(dict(released["shapes"]), noise.shapes_sigma)
-    cells = stated["cells"]
-    counted = isinstance(cells, list) and all(type(one) is int and abs(one) <= _MAX_COUNT for one in cells)
-    if (released["labels"] and not has) or not counted or len(cells) != len(places):
-        raise ModelFileError(
-            f"column {name!r} has labels or cells, which its shapes do not ask for; the file was edited"
-        )
-    return FoundColumn(declared=declared, **released, cells=tuple(cells), noise=noise)
+    has, cells = converter.structure(stated["has_labels"], bool), stated["cells"]
+    counted = isinstance(cells, dict) and all(
+        isinstance(counts, list) and counts and all(type(one) is int and abs(one) <= _MAX_COUNT for one in counts)
+        for counts in cells.values()
+    )
+    attribute = Attribute.from_dict(name, stated["attribute"])
+    if (released["labels"] and not has) or not counted or attribute.private is not None:
+        raise ModelFileError(f"column {name!r} is not as columns are found; the file was edited")
+    return FoundColumn(
+        declared=declared,
+        attribute=attribute,
+        **released,
+        has_labels=has,
+        cells={place: tuple(counts) for place, counts in cells.items()},
+    )
 
 
 def _column(stated: Any, terms: Terms) -> FoundLabels:

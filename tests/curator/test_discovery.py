@@ -542,6 +542,21 @@ def found_file(tmp_path_factory):
     return (folder / "a.labels.json").read_text()
 
 
+def test_a_file_of_found_columns_stays_what_it_is_under_other_rules(tmp_path, found_file, monkeypatch):
+    """Its domain is that of the run that made it, whatever a later version would conclude, search or count."""
+    path = tmp_path / "a.labels.json"
+    path.write_text(found_file)
+    before = load_discovery(path)
+    for module, rule in (("domain.attribute", "table_of"), ("releases.labels", "cells_to_count")):
+        monkeypatch.setattr(f"dpgm_core.{module}.{rule}", lambda *_: {"labels": ["other rules"]})
+    after = load_discovery(path)
+    assert after.attributes == before.attributes and after.to_dict() == before.to_dict()
+    assert {one.name: one.to_dict() for one in after.attributes.values()} == {
+        one["column"]: one["attribute"] for one in json.loads(found_file)["discovery"]["described"]["columns"]
+    }
+    assert after.described.noise == before.described.noise and before.described.noise.celled > 0
+
+
 @pytest.mark.parametrize(
     "edit",
     [
@@ -557,9 +572,11 @@ def found_file(tmp_path_factory):
         lambda found: found["described"]["columns"][0]["labels"].append(["zz", 3]),
         lambda found: found["described"]["columns"][1]["shapes"].append(["integer 2^99", 3000]),
         lambda found: found["described"]["columns"][2]["labels"].append(["12,50", 4000]),
-        lambda found: found["described"]["columns"][1]["cells"].pop(),
-        lambda found: found["described"]["columns"][1]["cells"].append(-(10**6)),
-        lambda found: found["described"]["columns"][1]["cells"].__setitem__(0, 0.5),
+        lambda found: found["described"]["columns"][1].pop("cells"),
+        lambda found: found["described"]["columns"][1]["cells"].update({"2^5": []}),
+        lambda found: found["described"]["columns"][1]["cells"].update({"2^5": [0.5]}),
+        lambda found: found["described"]["columns"][0].update(has_labels=False),
+        lambda found: found["described"]["columns"][1].update(attribute={"private": True}),
         {"cells_variance": "1"},
         lambda found: found["described"]["columns"][0].update(declared={"labels": ["a"]}),
         lambda found: found.update(described={}),

@@ -9,18 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgm_core import Attribute, Domain, DomainError
-from dpgm_core.domain.shapes import (
-    CELLS,
-    SHAPES,
-    _interval,
-    _smoothed,
-    _spikes,
-    cell_of,
-    cells_to_count,
-    has_labels,
-    shape_of,
-    table_of,
-)
+from dpgm_core.domain.shapes import CELLS, SHAPES, cell_of, cells_of_place, place_of_cell, shape_of
+from dpgm_core.domain.tables_of_shapes import _interval, _smoothed, _spikes, cells_to_count, has_labels, table_of
 from dpgm_core.models.within_bins import wide_bins
 
 OPEN = Attribute.from_dict("x", {"private": True})
@@ -41,6 +31,11 @@ def test_a_number_lies_in_its_cell(number, decimals):
     low, high = _interval(cell_of(text), whole)
     assert low <= value < high or (not whole and low < value <= high < 0) or abs(value) < 2.0**-15
     assert _interval("2^3 1", True)[0] == _interval("2^3 1", True)[1]
+
+
+def test_each_cell_is_of_one_place():
+    """Cells that are stored by place are those of the place."""
+    assert all(cell in cells_of_place(place_of_cell(cell)) for cell in CELLS)
 
 
 def test_cells_by_example():
@@ -338,6 +333,27 @@ def test_few_bins_of_dates_span_all_of_them():
     edges = table_of(years, {}, 8, 10.0, cells)["bins"]
     assert len(edges) == 9 and (edges[0], edges[-1]) == ("1900-01-01", "1999-12-31")
     assert "1950-01-01" in edges and "1955-01-01" in edges
+
+
+def test_noise_beyond_a_range_that_thins_out_does_not_widen_it():
+    """Ages end below 96, so noise of 1.6 standard deviations is nobody of 128 or more; pay is as likely to go on.
+
+    Nor does it widen calendar years. Persons of three standard deviations do.
+    """
+    ages = {"integer 2^4": 900, "integer 2^5": 1800, "integer 2^6": 700}
+    thin = {f"2^6 {cell}": 22 * (cell < 32) for cell in range(64)}
+    thick = {f"2^6 {cell}": 15 - cell // 8 for cell in range(64)}
+    young, old = {f"2^5 {cell}": 28 for cell in range(64)}, {f"2^6 {cell}": 22 * (cell >= 32) for cell in range(64)}
+    for cells, beyond, last in ((thin, 16, 95), (thick, 16, 255), (thin, 31, 255), (thick, 14, 127), (None, 16, 255)):
+        table = table_of(ages | {"integer 2^7": beyond}, {}, 32, 10.0, cells, 3.0, 3.0)
+        assert table["bins"][-1] == pytest.approx(last, abs=0.5), (last, table)
+    for cells, below, first in ((young | old, 16, 96), (young | thin, 16, 32)):
+        table = table_of({"integer 2^5": below, "integer 2^6": 700}, {}, 32, 10.0, cells, 3.0, 3.0)
+        assert table["bins"][0] == first, table
+    years = {f"2^10 {cell}": 20 * (cell > 120) for cell in range(176)}
+    for beyond, wide in ((16, False), (31, True)):
+        table = table_of({"integer 2^10": 1000, "integer 2^11": beyond}, {}, 32, 10.0, years, 3.0, 3.0)
+        assert (table["bins"][-1] == 4095) is wide
 
 
 def test_noise_of_several_kinds_widens_no_range():

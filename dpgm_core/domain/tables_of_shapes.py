@@ -1,0 +1,654 @@
+"""The table of a column of any type, from what was released of its shapes, labels and cells.
+
+Each rule reads noisy numbers of persons and public lists (`dpgm_core.domain.shapes`), so a table is post-processing.
+Their constants were chosen on made-up columns (`benchmarks.made_columns`, decision 0048).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any, TypeAlias
+
+from dpgm_core.domain.shapes import (
+    CALENDAR,
+    COMMON_LABELS,
+    DECIMALS,
+    EDGE,
+    INTEGER,
+    LEAST_POWER,
+    MOST_POWER,
+    NUMBER,
+    SHAPES,
+    SMALL_POWER,
+    SURE,
+    WORDS,
+    YEAR_POWER,
+    YEARS,
+    cell_starts,
+    cells_of_place,
+    date_years,
+    number_places,
+    place_of,
+    shape_of,
+)
+from dpgm_core.domain.values import EXACT_WHOLE
+
+__all__ = ["cells_to_count", "has_labels", "table_of"]
+
+#: An interval [low, high) of numbers or months, with persons.
+_Interval: TypeAlias = tuple[float, float]
+
+#: Where so many of all are in that power of two, and cells do not show that earlier ones occur, nobody has them.
+_YEARS_ALONE = 0.9
+#: Standard deviations of noise: from these a common label occurs; without its shape; and next to a word of its group.
+#: Of 250 that nobody has one is taken in one of 17 columns, of three more of a group in one of 15.
+_LABEL, _ALONE, _GROUPED = 3.5, 4.5, 2.0
+#: Ranges of small whole numbers that begin below this power of two begin with 1, and so do those of several more.
+_FIRST_POWER, _SEVERAL = 4, 2
+#: A type has to hold for this share of what was found of a column, and labels have to cover it where they could be
+#: numbers.
+_NEARLY_ALL = 0.95
+#: So many texts, at most, mark what is missing among values of another type, which at least this share has.
+_MARKS, _MOST_OF_IT = 3, 0.5
+#: So many times as common as the values of its power of two, a value has a bin of its own.
+_SPIKE = 4
+#: A place needs `EDGE` standard deviations of persons to widen a range by itself, this much of it more for each other
+#: place between, up to so many times, and that many where it has the other sign. Places of numbers this many powers of
+#: two below the largest, which have few values, do not count as between.
+_EACH_AWAY, _FAR, _NEGATIVE, _NEAR_ZERO = 0.4, 2.7, 2.0, 4
+#: The end of a range thins out where the outer half of its place has at most this share of the inner half, whose
+#: persons are so many standard deviations; then the next place needs so many times as many persons.
+_THIN, _THICK, _BEYOND = 1 / 6, 2.0, 2.0
+#: Where labels cover the values, a range is widened by `EDGE` so many times.
+_COVERED = 2.0
+#: Bins without persons at the ends of a range go, but for those of numbers below this.
+_CODE_LIKE = 8
+#: A number of bins of numbers that any table has, if it may.
+_FEW_BINS = 16
+#: A bin is cut where it has more standard deviations of persons than this: about ten of the noise of its table.
+_ENOUGH = 2.0
+#: So many times as dense as those next to it, an interval has few values.
+_DENSE = 3.0
+#: Standard deviations of noise: cells above these stand out; halves that differ by more are not even.
+_PEAK, _CLEAR = 4.0, 2.0
+#: Into how many parts so many months are cut.
+_PARTS = {60: 5, 12: 2, 6: 2, 3: 3}
+
+
+def table_of(
+    shapes: Mapping[str, int],
+    labels: Mapping[str, int],
+    keep: int,
+    sigma: float,
+    cells: Mapping[str, int] | None = None,
+    fine: float | None = None,
+    cells_sigma: float | None = None,
+) -> dict[str, Any]:
+    """Return the table of a column: its type with bins, or its labels.
+
+    Up to three texts that are common among numbers, dates or times, such as "NA", mark what is missing there.
+
+    Parameters
+    ----------
+    shapes, labels, cells : mapping of str to int
+        What was released, with noisy numbers of persons; of shapes those above `EDGE` sigma.
+    keep : int
+        The most labels or bins, 8 or more.
+    sigma, fine, cells_sigma : float
+        The standard deviations of the noise of shapes, labels and cells; by default the same. Persons.
+
+    Returns
+    -------
+    dict
+        As a domain file has it. Without a single label where nothing was found.
+
+    Examples
+    --------
+    >>> table_of({"integer 2^0": 90, "integer 2^1": 210}, {"1": 90, "2": 110, "3": 100}, 32, 5.0)
+    {'type': 'integer', 'bins': [1, 2, 3, 3.5], 'cap': True}
+    >>> table_of({"text": 300}, {"cook": 200, "pilot": 90}, 32, 5.0)
+    {'labels': ['cook', 'pilot']}
+    >>> table_of({"integer 2^9": 300, "text": 95}, {"NA": 95}, 8, 5.0)["null_values"]
+    ['NA']
+    """
+    fine, cells_sigma, cells, every_label = fine or sigma, cells_sigma or sigma, cells or {}, labels
+    counts = _certain(shapes, sigma)
+    for sign in ".,":
+        if _are_thousands(counts, sign):
+            whole = table_of(_read_thousands(shapes, f"number{sign}3 "), labels, keep, sigma, {}, fine, cells_sigma)
+            if whole.get("type") == "integer":
+                return whole | {"thousands": sign, "decimal": "." if sign == "," else ","}
+    labels = _occurring(shapes, labels, fine)
+    every = sum(counts.values())
+    commonest = [label for label, _ in sorted(labels.items(), key=lambda one: (-one[1], one[0]))][:keep]
+    covered = sum(map(labels.__getitem__, commonest)) >= _NEARLY_ALL * every > 0
+    marks = [label for label in commonest if _shape_of_label(label) == "text"]
+    marked = 0 if covered or len(marks) > _MARKS else min(counts.get("text", 0), sum(map(labels.__getitem__, marks)))
+    missing = {"null_values": marks} if marked else {}
+
+    def is_most(belongs: Callable[[str], bool]) -> bool:
+        together = sum(count for shape, count in counts.items() if belongs(shape))
+        return together >= max(_NEARLY_ALL * (every - marked), _MOST_OF_IT * every) > 0
+
+    for sign in ".,":
+        starts = ("integer ", f"number{sign}")
+        if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
+            numbers = _starting(counts, starts), _starting(shapes, starts)
+            values = {label: labels[label] for label in commonest if label not in missing.get("null_values", ())}
+            return _of_numbers(*numbers, values, cells, covered, keep, sign, sigma, cells_sigma) | missing
+    for kind in ("date", "datetime"):
+        starts = ("date ", f"{kind} ")
+        if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
+            table = _of_days(
+                kind, _starting(counts, starts), _starting(shapes, starts), cells, keep, sigma, cells_sigma
+            )
+            if table is not None:
+                return table | missing
+    if is_most(lambda shape: shape == "time"):
+        return {"type": "time", "bins": min(24, keep)} | missing
+    return {"labels": _with_codes_between(commonest, every_label)[:keep]}
+
+
+def _are_thousands(counts: Mapping[str, int], sign: str) -> bool:
+    """Return whether numbers with three decimals are whole ones with a sign of thousands, as 4,371 beside 250 is.
+
+    Of decimals some have another number of them, or are below 1.
+    """
+    kinds = {shape.rpartition(" ")[0] for shape in counts}
+    below = any(
+        f"number{sign}3 {place}" in counts for place in number_places(LEAST_POWER) if place == "zero" or "^-" in place
+    )
+    both = {"integer", f"number{sign}3"} <= kinds
+    return both and kinds.isdisjoint({f"number{sign}1", f"number{sign}2"}) and not below
+
+
+def _read_thousands(shapes: Mapping[str, int], kind: str) -> dict[str, int]:
+    """Return shapes with those of a kind ten powers of two higher, as a thousand is nearly 1,024."""
+    counts = Counter[str]()
+    for shape, count in shapes.items():
+        sign, _, power = shape.removeprefix(kind).partition("2^")
+        if not shape.startswith(kind):
+            counts[shape] += count
+        elif power and 0 <= int(power) <= MOST_POWER - 10:
+            counts[f"integer {sign}2^{int(power) + 10}"] += count
+    return counts
+
+
+def _shape_of_label(label: str) -> str:
+    return shape_of(label.encode("utf-8", "surrogatepass"))
+
+
+def _occurring(shapes: Mapping[str, int], labels: Mapping[str, int], fine: float) -> dict[str, int]:
+    """Return the labels that occur: far above the noise, or less far where another word of their group does."""
+    certain = {
+        label: count
+        for label, count in labels.items()
+        if count >= (_LABEL if _shape_of_label(label) in shapes else _ALONE) * fine
+    }
+    words = {label.lower() for label in certain}
+    near = {word for group in WORDS if words.intersection(group) for word in group}
+    styles = {(label.islower(), label.istitle(), label.isupper()) for label in certain if label.lower() in near}
+    return certain | {
+        label: count
+        for label, count in labels.items()
+        if label.lower() in near
+        and (label.islower(), label.istitle(), label.isupper()) in styles
+        and count >= _GROUPED * fine
+    }
+
+
+def _with_codes_between(labels: Sequence[str], every: Mapping[str, int]) -> list[str]:
+    """Return labels with the small whole numbers between those that occur, from 1 on, unless these are far apart.
+
+    every: all labels that were released, of which those up to twice the largest that occurs are added too.
+    """
+    codes = {int(label) for label in labels if label in _CODES}
+    if len(codes) < 2:
+        return list(labels)
+    more = {int(label) for label in every if label in _CODES and int(label) <= 2 * max(codes)}
+    if max(codes) - min(codes) < 2 * len(codes):
+        more |= {*range(min(1, *codes) if min(codes) < 2**_FIRST_POWER else min(codes), max(codes) + 1)}
+    return [*labels, *(str(code) for code in sorted(more - codes))]
+
+
+def _certain(shapes: Mapping[str, int], sigma: float) -> dict[str, int]:
+    """Return the shapes that certainly occur: each by itself, or next to others of its kind with as many together.
+
+    Places in a row have `SURE` standard deviations of the noise of their sum. Of 800 columns without persons one has
+    such a row.
+    """
+    sure = {shape for shape, count in shapes.items() if count >= SURE * sigma}
+    for kind, places in _PLACES.items():
+        counts = [shapes.get(f"{kind} {place}", 0) for place in places]
+        occurring = [at for at, count in enumerate(counts) if count]
+        sums = [0, *itertools.accumulate(counts)]
+        rows = {
+            (first, last): (sums[last + 1] - sums[first]) / math.sqrt(last + 1 - first)
+            for first, last in itertools.combinations_with_replacement(occurring, 2)
+        }
+        (first, last), most = max(rows.items(), key=lambda row: row[1], default=((0, 0), 0.0))
+        if most >= SURE * sigma:
+            sure |= {f"{kind} {places[at]}" for at in occurring if first <= at <= last}
+    return {shape: count for shape, count in shapes.items() if shape in sure}
+
+
+def has_labels(shapes: Mapping[str, int], sigma: float) -> bool:
+    """Return whether the labels of a column are of use: it certainly has texts, or values of no one type.
+
+    >>> has_labels({"text": 300}, 5.0), has_labels({"integer 2^0": 300}, 5.0), has_labels({"date ?/?/%Y 2020": 90}, 5.0)
+    (True, False, True)
+    """
+    return shapes.get("text", 0) >= SURE * sigma or (
+        bool(_certain(shapes, sigma)) and "labels" in table_of(shapes, {}, _FEW_BINS, sigma)
+    )
+
+
+def cells_to_count(shapes: Mapping[str, int], sigma: float) -> tuple[str, ...]:
+    """Return the cells of a column that are of use: of all places that may occur of the numbers and dates that do.
+
+    Small whole numbers among texts are labels.
+
+    >>> len(cells_to_count({"integer 2^9": 300}, 5.0)), cells_to_count({"text": 300, "integer 2^2": 300}, 5.0)
+    (512, ())
+    """
+    sure = _certain(shapes, sigma).keys() - {"text", "time"}
+    if has_labels(shapes, sigma) and sure <= _SMALL_SHAPES:
+        return ()
+    kinds = {shape.rpartition(" ")[0] for shape in sure}
+    places = {shape.rpartition(" ")[2]: None for shape in shapes if shape.rpartition(" ")[0] in kinds}
+    return tuple(cell for place in places for cell in cells_of_place(place))
+
+
+#: The places of each kind, in their order.
+_PLACES: dict[str, list[str]] = {}
+for _kind, _, _at in (shape.rpartition(" ") for shape in SHAPES):
+    if _kind:
+        _PLACES.setdefault(_kind, []).append(_at)
+_CODES = frozenset(COMMON_LABELS[: 2**SMALL_POWER])
+_SMALL_SHAPES = frozenset(
+    f"integer {place}" for place in number_places(0) if place == "zero" or int(place.rpartition("^")[2]) < SMALL_POWER
+)
+
+
+def _starting(counts: Mapping[str, int], starts: tuple[str, ...]) -> dict[str, int]:
+    return {shape: count for shape, count in counts.items() if shape.startswith(starts)}
+
+
+def _around(
+    sure: Mapping[str, int],
+    edge: Mapping[str, int],
+    axis: Sequence[str],
+    least: float,
+    thins_out: Callable[[str, int], bool] = lambda place, step: False,
+) -> dict[str, int]:
+    """Return the places of an axis from the first to the last that occur, with their counts, 0 where none was found.
+
+    sure: what certainly occurs, one at least. edge: what does if something near does. least: persons that the next
+    place needs. thins_out: of a place, whether its side of higher places, 1, or lower ones, -1, has few persons.
+    """
+    kinds = {shape.rsplit(" ", 1)[0] for shape in sure}
+    counts, several = Counter[str](), Counter[str]()
+    for shape, count in edge.items():
+        kind, place = shape.rsplit(" ", 1)
+        if kind in kinds:
+            counts[place] += count
+            several[place] += 1
+    certain = [axis.index(shape.rsplit(" ", 1)[1]) for shape in sure]
+    first, last = min(certain), max(certain)
+    powers = [int(place.rpartition("^")[2]) if "^" in place else LEAST_POWER for place in (axis[first], axis[last])]
+    near = {
+        place
+        for place in axis
+        if place == "zero" or ("^" in place and int(place.rpartition("^")[2]) < max(powers) - _NEAR_ZERO)
+    }
+
+    def reach(end: int, step: int) -> int:
+        """The last place of a side that occurs; what is further away needs a larger count."""
+        at, needed = end, _BEYOND if thins_out(axis[end], step) else 1.0
+        while 0 <= at + step < len(axis):
+            at += step
+            if axis[at].startswith("-") is not axis[end].startswith("-"):
+                needed = max(needed, _NEGATIVE)
+            if counts[axis[at]] >= needed * least * math.sqrt(max(1, several[axis[at]])):  # noise of each kind adds up
+                end, needed = at, _BEYOND if thins_out(axis[at], step) else 1.0
+            elif axis[at] not in near:
+                needed = min(_FAR, needed + _EACH_AWAY)
+        return end
+
+    return {place: counts[place] for place in axis[reach(first, -1) : reach(last, 1) + 1]}
+
+
+def _thins_out(
+    sure: Mapping[str, int], cells: Mapping[str, int], fine: float, whole: bool, place: str, step: int
+) -> bool:
+    """Return whether a side of a place, 1 for that of higher ones, has few persons beside the rest of it.
+
+    So have both sides of calendar years.
+    """
+    years = f"integer 2^{YEAR_POWER}"
+    if whole and place == f"2^{YEAR_POWER}" and sure.get(years, 0) >= _YEARS_ALONE * sum(sure.values()):
+        return True
+    parts = sorted(
+        (interval, cells[cell])
+        for cell in cells_of_place(place)
+        if cell in cells and (interval := _interval(cell, whole))[0] < interval[1]
+    )
+    order = [count for _, count in parts][::step]
+    half = len(order) // 2
+    inner, outer = sum(order[:half]), sum(order[half:])
+    return half > 1 and outer <= _THIN * inner and inner >= _THICK * math.sqrt(half) * fine
+
+
+def _of_numbers(
+    sure: Mapping[str, int],
+    edge: Mapping[str, int],
+    labels: Mapping[str, int],
+    cells: Mapping[str, int],
+    covered: bool,
+    keep: int,
+    sign: str,
+    sigma: float,
+    fine: float,
+) -> dict[str, Any]:
+    """Return the table of a column of numbers. labels: the commonest, with noisy counts."""
+    whole = not any(shape.startswith("number") for shape in sure)
+    decimals = max(int(shape[7]) if shape.startswith("number") else 0 for shape in sure)
+    values = {value: count for label, count in labels.items() if (value := _number(label, sign, whole)) is not None}
+    if whole and covered and len(values) == len(labels):
+        codes = sorted(map(int, values))
+        if codes[-1] - codes[0] >= 2 * len(codes):  # far apart, as in 1, 2, 99
+            return {"labels": [str(code) for code in codes], "numbers": True}
+    axis = number_places(0 if whole else LEAST_POWER)
+    if not whole and decimals < DECIMALS:  # values of fewer decimals have no smaller size
+        least = math.frexp(10.0**-decimals)[1] - 1
+        axis = [place for place in axis if place == "zero" or int(place.rpartition("^")[2]) >= least]
+    edge = {shape: count for shape, count in edge.items() if shape.rsplit(" ", 1)[1] in axis}
+    sure = {shape: count for shape, count in sure.items() if shape.rsplit(" ", 1)[1] in axis} or {"integer zero": 0}
+    if whole:  # what occurs as a label does
+        listed = {shape: 1 for value in values if (shape := f"integer {place_of(value, 0)}") not in sure}
+        sure, edge = listed | dict(sure), listed | edge
+    table: dict[str, Any] = {"type": "integer" if whole else "number"}
+    needed = EDGE * sigma * (_COVERED if covered else 1)
+    places = _around(sure, edge, axis, needed, functools.partial(_thins_out, sure, cells, fine, whole))
+    places = _from_one(places, axis) if whole else places
+    step = 1.0 if whole else 10.0**-decimals
+    spikes = _spikes(values, places, keep // 3, whole, step, sigma)
+    masses = _masses(places, cells, values, spikes, whole, step, fine)
+    digits = max(0, round(-math.log10(step)))
+    alone = {(value, round(value + step, digits)): float(count) for value, count in spikes.items()}
+    alone |= _peaks(masses, places, _ENOUGH * sigma, keep // 3 - len(alone), whole)
+    masses |= dict.fromkeys(masses.keys() & alone, 0.0)
+    edges = _edges(places, masses, list(alone), keep, whole, _ENOUGH * sigma)
+    table |= {"bins": edges, "cap": True}
+    if "zero" in places and len(places) > 1 and not (whole and places.get("2^0")):
+        table["shape"] = "uniform"  # many zeros, which are all alike, do not say that other numbers are near zero
+    if not whole and decimals < DECIMALS and max(map(abs, edges)) * 10**decimals < EXACT_WHOLE:
+        table["decimals"] = decimals
+    return table | ({"decimal": ","} if sign == "," and not whole else {})
+
+
+def _from_one(places: dict[str, int], axis: Sequence[str]) -> dict[str, int]:
+    """Return places of whole numbers, from 1 on where they are small or of several powers of two, and up to 3."""
+    first, last = next(iter(places)), list(places)[-1]
+    if last in ("zero", "2^0"):  # rarely the only values
+        places = places | dict.fromkeys(axis[axis.index(last) + 1 : axis.index("2^1") + 1], 0)
+    powers = [int(place.partition("2^")[2] or -1) for place in (first, last)]
+    small = powers[0] < _FIRST_POWER and powers[1] < SMALL_POWER
+    if "-" in first or first in ("zero", "2^0") or not (small or powers[1] - powers[0] >= _SEVERAL):
+        return places
+    return dict.fromkeys(axis[axis.index("2^0") : axis.index(first)], 0) | places
+
+
+def _number(label: str, sign: str, whole: bool) -> float | None:
+    """Return the number that a label is; None for another text, or a number that is not whole where all are."""
+    raw = label.encode("utf-8", "surrogatepass")
+    if INTEGER.fullmatch(raw):
+        return float(label)
+    match = None if whole else NUMBER.fullmatch(raw)
+    return float(label.replace(",", ".")) if match and match[2].decode() == sign and not match[4] else None
+
+
+def _spikes(
+    values: Mapping[float, int], places: Mapping[str, int], most: int, whole: bool, step: float, sigma: float
+) -> dict[float, int]:
+    """Return the values that are much commoner than others of their place, and than whole numbers next to them.
+
+    Those next to a value that certainly occurs would have been found, were they as common.
+    """
+    spikes = {}
+    for value, count in values.items():
+        place = place_of(value, 0 if whole else LEAST_POWER)
+        low, high = _interval(place, whole)
+        near = max(values.get(value - 1, 0), values.get(value + 1, 0)) if whole else 0
+        common = max(_SPIKE * places.get(place, 0) * step / (high - low), _SPIKE / 2 * near, SURE * sigma)
+        if place != "zero" and places.get(place) and count > common:
+            spikes[value] = count
+    return dict(sorted(spikes.items(), key=lambda one: (-one[1], one[0]))[:most])
+
+
+def _masses(
+    places: Mapping[str, int],
+    cells: Mapping[str, int],
+    values: Mapping[float, int],
+    spikes: Mapping[float, int],
+    whole: bool,
+    step: float,
+    fine: float,
+) -> dict[_Interval, float]:
+    """Return persons by interval, without spikes: of cells, of values that were found and the rest of their place.
+
+    Those of a place add up to its own noisy count, which has less noise than their sum.
+    """
+    masses: dict[_Interval, float] = {}
+    for place, count in places.items():
+        low, high = _interval(place, whole)
+        parts = {
+            interval: float(cells[cell])
+            for cell in cells_of_place(place)
+            if cell in cells and (interval := _interval(cell, whole)) is not None and interval[0] < interval[1]
+        }
+        alone = {value: many for value, many in spikes.items() if low <= value < high}
+        count = max(0, count - sum(alone.values()))
+        if len(parts) > 1:
+            for value, many in alone.items():
+                parts = {part: mass - many * (part[0] <= value < part[1]) for part, mass in parts.items()}
+            if place == f"2^{YEAR_POWER}" and whole and count >= _YEARS_ALONE * sum(places.values()):
+                before = [part for part in parts if part[1] <= CALENDAR]
+                if sum(map(parts.__getitem__, before)) < _CLEAR * math.sqrt(len(before)) * fine:
+                    masses |= dict.fromkeys(before, 0.0)
+                    parts = {part: mass for part, mass in parts.items() if part not in masses}
+            masses |= _smoothed(dict(sorted(parts.items())), count, fine)
+            continue
+        others = {value: many for value, many in values.items() if low <= value < high and value not in spikes}
+        masses |= {(value, value + step): float(many) for value, many in others.items()}
+        rest = max(0.0, count - sum(others.values()))
+        free = [low, *(end for value in sorted(others) for end in (value, value + step)), high]
+        free_parts = [(one, other) for one, other in zip(free[::2], free[1::2], strict=True) if other > one]
+        width = sum(other - one for one, other in free_parts)
+        masses |= {(one, other): rest * (other - one) / width for one, other in free_parts}
+    return masses
+
+
+def _smoothed(parts: Mapping[_Interval, float], total: float, fine: float) -> dict[_Interval, float]:
+    """Return masses of this sum: peaks as they are, and the rest halved again and again, evenly but where noise is not.
+
+    parts: noisy masses of equal noise, in order.
+    """
+    peaks = {part for part, mass in parts.items() if mass > _PEAK * fine}
+    rest = {part: mass for part, mass in parts.items() if part not in peaks}
+    masses = {part: parts[part] for part in peaks}
+    waiting = [(list(rest), max(0.0, total - sum(masses.values())))]
+    while waiting:
+        some, mass = waiting.pop()
+        if len(some) == 1:
+            masses[some[0]] = mass
+        elif some:
+            half = len(some) // 2
+            lower, upper = (sum(rest[part] for part in one) for one in (some[:half], some[half:]))
+            widths = [end - start for start, end in some]
+            even = mass * sum(widths[:half]) / sum(widths)
+            excess = (lower - upper - (2 * even - mass)) / 2
+            clear = abs(excess) > _CLEAR * math.sqrt(len(some)) / 2 * fine
+            first = min(mass, max(0.0, even + excess * clear))
+            waiting += [(some[:half], first), (some[half:], mass - first)]
+    return {part: masses[part] for part in parts}
+
+
+def _between(masses: Mapping[_Interval, float], low: float, high: float) -> float:
+    """Return the persons between two numbers, even within an interval."""
+    return sum(
+        mass * (min(high, end) - max(low, start)) / (end - start)
+        for (start, end), mass in masses.items()
+        if mass and start < high and end > low
+    )
+
+
+def _edges(
+    counts: Mapping[str, int],
+    known: Mapping[_Interval, float],
+    alone: Sequence[_Interval],
+    keep: int,
+    whole: bool,
+    least: float,
+) -> list[float]:
+    """Return the edges of bins: places of an axis, of which the one with most persons is cut in halves again and again.
+
+    known: persons by interval, but for those alone, which have a bin of their own. least: a bin is cut where it has
+    more persons, or while there are few bins.
+    """
+    masses: dict[_Interval, float] = {}
+    places, gap = list(counts), None
+    keep -= 2 * len(alone)
+    for place, count in counts.items():
+        low, high = _interval(place, whole)
+        if place == "zero" and not whole:  # nothing lies on a side where nothing was found
+            low, high = low * (place != places[0]), high * (len(places) == 1 or place != places[-1])
+        if gap is not None and not count:
+            masses.pop(gap)
+            low = gap[0]
+        masses[low, high] = _between(known, low, high)
+        gap = None if count else (low, high)
+    every = set(masses)
+    while len(masses) > keep:  # more powers of two than bins: the two rarest neighbours become one
+        order = sorted(masses)
+        one, other = min(itertools.pairwise(order), key=lambda two: masses[two[0]] + masses[two[1]])
+        masses[one[0], other[1]] = masses.pop(one) + masses.pop(other)
+    while len(masses) < keep:
+        enough = least if len(masses) >= _FEW_BINS else 0.0
+        wide = [
+            one
+            for one, mass in masses.items()
+            if (mass > enough or (not enough and whole and one[1] - one[0] == 2)) and _can_halve(*one, whole)
+        ]
+        if not wide:
+            break
+        low, high = max(wide, key=lambda one: (masses[one], one))
+        middle = (low + high) / 2
+        del masses[low, high]
+        masses[low, middle], masses[middle, high] = _between(known, low, middle), _between(known, middle, high)
+    order = sorted(masses)
+    used = [
+        one
+        for one in order
+        if masses[one] or one in every or abs(one[0]) < _CODE_LIKE or any(one[0] < b and a < one[1] for a, b in alone)
+    ]
+    order = order[order.index(used[0]) : order.index(used[-1]) + 1]  # cells show nobody at the ends of what occurs
+    edges, last = [low for low, _ in order], order[-1][1]
+    edges = sorted({*edges, *(end for one in alone for end in one if min(edges) < end < last)})
+    if whole:  # the last bin of whole numbers is closed
+        last = last - 1 if last - 1 > edges[-1] else last - 0.5
+    return [int(edge) if whole and edge.is_integer() else edge for edge in [*edges, last]]
+
+
+def _peaks(
+    known: Mapping[_Interval, float], places: Iterable[str], least: float, most: int, whole: bool
+) -> dict[_Interval, float]:
+    """Return the intervals within places that are much denser than a neighbour, with persons."""
+    order, every = sorted(known), {_interval(place, whole) for place in places}
+    density = [0.0, *(known[one] / (one[1] - one[0]) for one in order), 0.0]
+    peaks = {
+        one: known[one]
+        for at, one in enumerate(order, 1)
+        if known[one] > least and one not in every and density[at] > _DENSE * min(density[at - 1], density[at + 1])
+    }
+    return dict(sorted(peaks.items(), key=lambda one: (-one[1], one[0]))[: max(0, most)])
+
+
+def _can_halve(low: float, high: float, whole: bool) -> bool:
+    return (high - low) % 2 == 0 if whole else low * high > 0
+
+
+def _interval(place: str, whole: bool) -> tuple[float, float]:
+    """Return [low, high) of a place or cell; an empty one of a cell without whole numbers."""
+    tiny = 0.0 if whole else math.ldexp(1.0, LEAST_POWER)
+    if place == "zero":
+        return (0.0, 1.0) if whole else (-tiny, tiny)
+    minus, _, power = place.partition("2^")
+    power, _, cell = power.partition(" ")
+    low, high = math.ldexp(1.0, int(power)), math.ldexp(1.0, int(power) + 1)
+    if cell:
+        starts = (*cell_starts(int(power)), high)
+        low, high = starts[int(cell)], starts[int(cell) + 1]
+    if whole:
+        low, high = float(math.ceil(low)), float(math.ceil(high))
+    if not minus:
+        return low, high
+    return (1 - high, 1 - low) if whole else (-high, -low)
+
+
+def _of_days(
+    kind: str,
+    sure: Mapping[str, int],
+    edge: Mapping[str, int],
+    cells: Mapping[str, int],
+    keep: int,
+    sigma: float,
+    fine: float,
+) -> dict[str, Any] | None:
+    """Return the table of dates; None where the order of day and month is open, or texts have several formats."""
+    forms = {" ".join(shape.split(" ")[1:-1]) for shape in sure}
+    clear = {form for form in forms if "?" not in form}
+    if len(clear) != 1:
+        return None
+    (form,) = clear
+    if any(other[1] not in form for other in forms - clear):  # other signs between day and month
+        return None
+    same = {shape: count for shape, count in edge.items() if shape.split(" ")[1] in (*forms, *map(str, date_years()))}
+    years = _around(sure, same, [str(year) for year in date_years()], EDGE * sigma)
+    table: dict[str, Any] = {"type": kind, "cap": True} | ({"format": form} if form else {})
+    return table | {"bins": _edges_of_days(years, cells, keep, _ENOUGH * sigma, fine)}
+
+
+def _edges_of_days(
+    years: Mapping[str, int], cells: Mapping[str, int], keep: int, least: float, fine: float
+) -> list[str]:
+    """Return first days of bins, and the last day: the bin with most persons is cut into years, halves and so on."""
+    months: dict[_Interval, float] = {}
+    for year, count in years.items():
+        first = 12 * int(year)
+        parts: dict[_Interval, float] = {
+            (first + at, first + at + 1): float(cells.get(cell, 0)) for at, cell in enumerate(cells_of_place(year))
+        }
+        months |= _smoothed(parts, count, fine)
+    masses = {(12 * int(year), 12 * (int(year) + YEARS)): float(count) for year, count in years.items()}
+    while len(masses) > max(1, keep):
+        pair = min(itertools.pairwise(sorted(masses)), key=lambda two: masses[two[0]] + masses[two[1]])
+        masses[pair[0][0], pair[1][1]] = masses.pop(pair[0]) + masses.pop(pair[1])
+    while wide := [
+        one
+        for one, mass in masses.items()
+        if mass > least and len(masses) - 1 + _PARTS.get(one[1] - one[0], keep + 1) <= keep
+    ]:
+        low, high = max(wide, key=lambda one: (masses[one], one))
+        del masses[low, high]
+        width = (high - low) // _PARTS[high - low]
+        masses |= {(at, at + width): _between(months, at, at + width) for at in range(low, high, width)}
+    order = sorted(masses)
+    starts = [one[0] for at, one in enumerate(order) if not at or masses[one] or masses[order[at - 1]]]
+    days = [f"{month // 12:04d}-{month % 12 + 1:02d}-01" for month in starts]
+    return [*days, str(date(order[-1][1] // 12, 1, 1) - timedelta(days=1))]
