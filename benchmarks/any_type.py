@@ -10,17 +10,18 @@ twentieths of mu^2 at epsilon = 60: what its ratio is above 1 is the bins. "But 
 which finding costs most. DIR holds `adult_raw` and `nist_acs_ma2019`; without them their cells are left out of --cells.
 
 The rules of `dpgm_core.domain.tables_of_shapes` were set on made-up columns before the first run; that a range is told
-by the sides of what certainly occurs, and bins of small whole numbers, were set after looks at seed 1 of all but "nist", and
-that few texts among numbers mark what is missing after one at seed 7 of "nist". How many bins there are was set at seed
-7 of "stays" and "health". That many zeros draw no other numbers to them was set after a look at seed 100 of "health",
-which is among those reported. Where ranges of numbers end, and bins of common values, were chosen by
+by the sides of what certainly occurs, and bins of small whole numbers, were set after looks at seed 1 of all but
+"nist", and that few texts among numbers mark what is missing after one at seed 7 of "nist". How many bins there are was
+set at seed 7 of "stays" and "health". That many zeros draw no other numbers to them was set after a look at seed 100 of
+"health", which is among those reported. Where ranges of numbers end, and bins of common values, were chosen by
 `benchmarks.made_columns` after looks at seeds 107 and 108 of "health" and "stays"; that labels of all decimals are not
 searched, and bins are not fewer, also after looks at seed 100 of both, which is among those reported. Cells and common
 labels were chosen by `benchmarks.made_columns` after looks at the search alone at seed 300 of all tables. How far
 ranges of dates reach, and that places in a row occur together, were chosen by it, the latter also by three other
 tables; how many persons a bin has by it and by the search alone at seeds 300 to 302 and 400 to 403 of all tables but
 "adult", of which noise in place of a model told the errors. Cells of codes and calendar years, and from where common
-labels occur, were chosen by it and by columns that a tester made up.
+labels occur, were chosen by it and by columns that a tester made up. Where a range thins out was chosen by it and by
+columns of statsmodels' data sets.
 
 Beside it, what no search can give: the least ratio where a column of so many bins is asked for by parts that nobody
 knows, `least_ratio`.
