@@ -48,6 +48,8 @@ NUMBER = re.compile(rb"([+-]?(?:0|[1-9][0-9]{0,14})?)([.,])([0-9]{1,40})(?:[eE](
 _POWER = re.compile(rb"[+-]?[1-9][eE][+-]?[0-9]{1,3}")
 _CLOCK = rb"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.,][0-9]+)?)?"
 _TIME = re.compile(_CLOCK)
+_MINUTE = re.compile(rb"[0-9]{2}:[0-9]{2}")
+_GROUPED = re.compile(rb"([+-]?[1-9][0-9]{0,2})([.,])([0-9]{3}(?:\2[0-9]{3}){0,4})(?:([.,])([0-9]{1,40}))?")
 _MOMENT = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})([T ]" + _CLOCK + rb" ?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?")
 _MIDNIGHT = re.compile(rb".*[T ]00:00(:00(\.0+)?)?")
 _LOCAL = re.compile(rb"([0-9]{2})([/.-])([0-9]{2})\2([0-9]{4})")
@@ -56,6 +58,8 @@ DECIMALS = 3  # so many and more count alike, and stand for any number of decima
 
 #: Powers of two, below which there is zero; whole numbers begin with 0.
 LEAST_POWER, MOST_POWER = -16, 46
+#: The power of two of 1,000, below which no digits are grouped.
+_THOUSAND = 9
 #: Years of dates, by five; those outside count with the first and the last.
 _FIRST_YEAR, _LAST_YEAR, YEARS = 1900, 2095, 5
 
@@ -80,6 +84,8 @@ def shape_of(raw: bytes) -> str:
     --------
     >>> [shape_of(text) for text in (b"37", b"-0.5", b"1,75", b"007", b"2019-12-31", b"31.12.2019", b"03/04/2019")]
     ['integer 2^5', 'number.1 -2^-1', 'number,2 2^0', 'text', 'date 2015', 'date %d.%m.%Y 2015', 'date ?/?/%Y 2015']
+    >>> shape_of(b"1,431.33"), shape_of(b"1.234.567"), shape_of(b"1,431"), shape_of(b"14:05"), shape_of(b"14:05:30")
+    ('grouped.2 2^10', 'grouped,0 2^20', 'number,3 2^0', 'minute', 'time')
     """
     if INTEGER.fullmatch(raw):
         return f"integer {place_of(float(raw), 0)}"
@@ -91,6 +97,10 @@ def shape_of(raw: bytes) -> str:
         return f"number{sign.decode()}{decimals} {place_of(value, LEAST_POWER)}"
     if _POWER.fullmatch(raw):
         return f"number.{DECIMALS} {place_of(float(raw), LEAST_POWER)}"
+    match = _GROUPED.fullmatch(raw)
+    if match is not None and match[4] != match[2]:
+        sign = "." if match[2] == b"," else ","
+        return f"grouped{sign}{min(len(match[5] or b''), DECIMALS)} {place_of(_number_of(raw, sign), 0)}"
     match = _MOMENT.fullmatch(raw)
     if match is not None:
         year, month, day = (int(part) for part in match.groups()[:3])
@@ -108,7 +118,12 @@ def shape_of(raw: bytes) -> str:
             return "text"
         order = possible[0] if len(possible) == 1 else "?{0}?"
         return f"date {order.format(sign)}{sign}%Y {_years(year)}"
-    return "time" if _TIME.fullmatch(raw) else "text"
+    return "minute" if _MINUTE.fullmatch(raw) and _TIME.fullmatch(raw) else "time" if _TIME.fullmatch(raw) else "text"
+
+
+def _number_of(raw: bytes, decimal: str) -> float:
+    """Return the number that a text with this decimal sign is; the other sign groups digits."""
+    return float(raw.replace(b"," if decimal == "." else b".", b"").replace(b",", b"."))
 
 
 def place_of(value: float, least: int) -> str:
@@ -135,8 +150,12 @@ def number_places(least: int) -> list[str]:
 
 
 def _list_shapes() -> Iterable[str]:
-    yield from ("text", "time")
+    yield from ("text", "time", "minute")
     yield from (f"integer {place}" for place in number_places(0))
+    large = [place for place in number_places(_THOUSAND) if place != "zero"]
+    yield from (
+        f"grouped{sign}{decimals} {place}" for sign in ".," for decimals in range(DECIMALS + 1) for place in large
+    )
     yield from (
         f"number{sign}{decimals} {place}"
         for sign in ".,"
@@ -166,10 +185,11 @@ def cell_of(raw: bytes) -> str | None:
     ['2^5 10', '-2^-1 0', 'zero', '2019-12', '2019-12', None]
     """
     kind, _, place = shape_of(raw).rpartition(" ")
-    if kind.startswith(("integer", "number")):
+    if kind.startswith(("integer", "number", "grouped")):
         if place == "zero":
             return place
-        size, starts = abs(float(raw.replace(b",", b"."))), cell_starts(int(place.rpartition("^")[2]))
+        decimal = kind[7] if kind[0] == "g" else "," if kind[:7] == "number," else "."
+        size, starts = abs(_number_of(raw, decimal)), cell_starts(int(place.rpartition("^")[2]))
         return f"{place} {max(0, bisect.bisect_right(starts, size) - 1)}"
     if not kind.startswith("date") or "?" in kind:
         return None

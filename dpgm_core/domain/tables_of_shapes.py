@@ -50,6 +50,8 @@ _YEARS_ALONE = 0.9
 _LABEL, _ALONE, _GROUPED = 3.5, 4.5, 2.0
 #: Ranges of small whole numbers that begin below this power of two begin with 1, and so do those of several more.
 _FIRST_POWER, _SEVERAL = 4, 2
+#: Shapes need so many times as many persons beside one of which they have at most this part.
+_BESIDE, _FEW = 1.5, 0.25
 #: A type has to hold for this share of what was found of a column, and labels have to cover it where they could be
 #: numbers.
 _NEARLY_ALL = 0.95
@@ -60,7 +62,7 @@ _SPIKE = 4
 #: A place needs `EDGE` standard deviations of persons to widen a range by itself, this much of it more for each other
 #: place between, up to so many times, and that many where it has the other sign. Places of numbers this many powers of
 #: two below the largest, which have few values, do not count as between.
-_EACH_AWAY, _FAR, _NEGATIVE, _NEAR_ZERO = 0.4, 2.7, 2.0, 4
+_EACH_AWAY, _FAR, _NEGATIVE, _NEAR_ZERO = 0.4, 3.0, 2.0, 4
 #: The end of a range thins out where the outer half of its place has at most this share of the inner half, whose
 #: persons are so many standard deviations; then the next place needs so many times as many persons.
 _THIN, _THICK, _BEYOND = 1 / 6, 2.0, 2.0
@@ -76,6 +78,8 @@ _ENOUGH = 2.0
 _DENSE = 3.0
 #: Standard deviations of noise: cells above these stand out; halves that differ by more are not even.
 _PEAK, _CLEAR = 4.0, 2.0
+#: Shapes of times of day.
+_TIMES = ("time", "minute")
 #: Into how many parts so many months are cut.
 _PARTS = {60: 5, 12: 2, 6: 2, 3: 3}
 
@@ -118,12 +122,13 @@ def table_of(
     """
     fine, cells_sigma, cells, every_label = fine or sigma, cells_sigma or sigma, cells or {}, labels
     counts = _certain(shapes, sigma)
-    for sign in ".,":
-        if _are_thousands(counts, sign):
-            whole = table_of(_read_thousands(shapes, f"number{sign}3 "), labels, keep, sigma, {}, fine, cells_sigma)
-            if whole.get("type") == "integer":
-                return whole | {"thousands": sign, "decimal": "." if sign == "," else ","}
-    labels = _occurring(shapes, labels, fine)
+    labels, thousands = _occurring(shapes, labels, fine), dict[str, str]()
+    for sign, decimal in (",.", ".,"):
+        if any(shape.startswith(f"grouped{decimal}") for shape in counts) or _are_thousands(counts, sign):
+            cells = {} if any(shape.startswith(f"number{sign}{DECIMALS} ") for shape in counts) else cells
+            shapes, counts = (_read_thousands(one, sign, decimal) for one in (shapes, counts))
+            thousands = {"thousands": sign, "decimal": decimal}
+            break
     every = sum(counts.values())
     commonest = [label for label, _ in sorted(labels.items(), key=lambda one: (-one[1], one[0]))][:keep]
     covered = sum(map(labels.__getitem__, commonest)) >= _NEARLY_ALL * every > 0
@@ -140,7 +145,7 @@ def table_of(
         if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
             numbers = _starting(counts, starts), _starting(shapes, starts)
             values = {label: labels[label] for label in commonest if label not in missing.get("null_values", ())}
-            return _of_numbers(*numbers, values, cells, covered, keep, sign, sigma, cells_sigma) | missing
+            return _of_numbers(*numbers, values, cells, covered, keep, sign, sigma, cells_sigma) | thousands | missing
     for kind in ("date", "datetime"):
         starts = ("date ", f"{kind} ")
         if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
@@ -149,8 +154,9 @@ def table_of(
             )
             if table is not None:
                 return table | missing
-    if is_most(lambda shape: shape == "time"):
-        return {"type": "time", "bins": min(24, keep)} | missing
+    if is_most(lambda shape: shape in _TIMES):
+        form = {} if "time" in counts else {"format": "%H:%M"}
+        return {"type": "time", "bins": min(24, keep)} | form | missing
     return {"labels": _with_codes_between(commonest, every_label)[:keep]}
 
 
@@ -167,15 +173,21 @@ def _are_thousands(counts: Mapping[str, int], sign: str) -> bool:
     return both and kinds.isdisjoint({f"number{sign}1", f"number{sign}2"}) and not below
 
 
-def _read_thousands(shapes: Mapping[str, int], kind: str) -> dict[str, int]:
-    """Return shapes with those of a kind ten powers of two higher, as a thousand is nearly 1,024."""
-    counts = Counter[str]()
+def _read_thousands(shapes: Mapping[str, int], sign: str, decimal: str) -> dict[str, int]:
+    """Return shapes of numbers without a sign of thousands: 4,371 has its place ten powers of two higher, nearly.
+
+    They keep kinds of their own, as each has noise.
+    """
+    counts, once, several = dict[str, int](), f"number{sign}{DECIMALS} ", f"grouped{decimal}"
     for shape, count in shapes.items():
-        sign, _, power = shape.removeprefix(kind).partition("2^")
-        if not shape.startswith(kind):
-            counts[shape] += count
+        minus, _, power = shape.removeprefix(once).partition("2^")
+        if shape.startswith(several):
+            kind, _, place = shape.removeprefix(several).partition(" ")
+            counts[f"integer grouped {place}" if kind == "0" else f"number{decimal}{kind} grouped {place}"] = count
+        elif not shape.startswith(once):
+            counts[shape] = count
         elif power and 0 <= int(power) <= MOST_POWER - 10:
-            counts[f"integer {sign}2^{int(power) + 10}"] += count
+            counts[f"integer once {minus}2^{int(power) + 10}"] = count
     return counts
 
 
@@ -219,20 +231,29 @@ def _with_codes_between(labels: Sequence[str], every: Mapping[str, int]) -> list
 def _certain(shapes: Mapping[str, int], sigma: float) -> dict[str, int]:
     """Return the shapes that certainly occur: each by itself, or next to others of its kind with as many together.
 
-    Places in a row have `SURE` standard deviations of the noise of their sum. Of 800 columns without persons one has
-    such a row.
+    Places in a row have `SURE` standard deviations of the noise of their sum. Half as much more is needed of what has
+    less than a quarter of the persons of the commonest shape and is neither of its kind nor a text or time, or has no
+    neighbour: of 500 columns without persons one has a row, and noise must not widen or change what clearly occurs.
     """
     sure = {shape for shape, count in shapes.items() if count >= SURE * sigma}
+    most = max((shapes[shape], shape) for shape in sure) if sure else (0, "")
+    main = most[1].rpartition(" ")[0]
     for kind, places in _PLACES.items():
-        counts = [shapes.get(f"{kind} {place}", 0) for place in places]
-        occurring = [at for at, count in enumerate(counts) if count]
-        sums = [0, *itertools.accumulate(counts)]
+        counts = [0, *(shapes.get(f"{kind} {place}", 0) for place in places), 0]
+        sure -= {
+            f"{kind} {place}"
+            for place, before, count, after in zip(places, counts, counts[1:], counts[2:], strict=False)
+            if (kind != main or not before + after) and count < min(most[0] * _FEW, _BESIDE * SURE * sigma)
+        }
+        occurring = [at for at, count in enumerate(counts[1:-1]) if count]
+        sums = list(itertools.accumulate(counts[:-1]))
         rows = {
             (first, last): (sums[last + 1] - sums[first]) / math.sqrt(last + 1 - first)
             for first, last in itertools.combinations_with_replacement(occurring, 2)
         }
-        (first, last), most = max(rows.items(), key=lambda row: row[1], default=((0, 0), 0.0))
-        if most >= SURE * sigma:
+        (first, last), row = max(rows.items(), key=lambda one: one[1], default=((0, 0), 0.0))
+        is_little = kind != main and sums[last + 1] - sums[first] < most[0] * _FEW
+        if first < last and row >= SURE * sigma * (_BESIDE if is_little else 1):
             sure |= {f"{kind} {places[at]}" for at in occurring if first <= at <= last}
     return {shape: count for shape, count in shapes.items() if shape in sure}
 
@@ -256,7 +277,7 @@ def cells_to_count(shapes: Mapping[str, int], sigma: float) -> tuple[str, ...]:
     >>> len(cells_to_count({"integer 2^9": 300}, 5.0)), cells_to_count({"text": 300, "integer 2^2": 300}, 5.0)
     (512, ())
     """
-    sure = _certain(shapes, sigma).keys() - {"text", "time"}
+    sure = _certain(shapes, sigma).keys() - {"text", *_TIMES}
     if has_labels(shapes, sigma) and sure <= _SMALL_SHAPES:
         return ()
     kinds = {shape.rpartition(" ")[0] for shape in sure}

@@ -1,6 +1,7 @@
 """Shapes of raw texts, and the tables that follow from released shapes and labels."""
 
 import math
+from collections import Counter
 from datetime import date, timedelta
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from dpgm_core import Attribute, Domain, DomainError
 from dpgm_core.domain.shapes import CELLS, SHAPES, cell_of, cells_of_place, place_of_cell, shape_of
 from dpgm_core.domain.tables_of_shapes import _interval, _smoothed, _spikes, cells_to_count, has_labels, table_of
-from dpgm_core.models.within_bins import wide_bins
+from dpgm_core.models.within_bins import decoder, wide_bins
 
 OPEN = Attribute.from_dict("x", {"private": True})
 
@@ -54,9 +55,11 @@ def test_cells_by_example():
         ("1e-05", "number.3 zero"), ("5e3", "number.3 2^12"), ("01e3", "text"),
         ("0.30000000000000004", "number.3 2^-2"), ("1.5e400", "number.3 2^46"),
         (".5", "number.1 2^-1"), ("-12.50", "number.2 -2^3"), ("1,250", "number,3 2^0"), ("0.00", "number.2 zero"),
-        ("1.5e3", "number.3 2^10"), ("12:30", "time"), ("25:00", "text"), ("2019-02-30", "text"),
+        ("1.5e3", "number.3 2^10"), ("12:30", "minute"), ("12:30:00", "time"), ("25:00", "text"),
+        ("2019-02-30", "text"),
         ("2019-12-31", "date 2015"), ("2019-12-31 00:00:00", "date 2015"), ("2019-12-31T08:15", "datetime 2015"),
         ("13/01/2020", "date %d/%m/%Y 2020"), ("01/13/2020", "date %m/%d/%Y 2020"), ("01.02.1700", "date ?.?.%Y 1900"),
+        ("12,345.5", "grouped.1 2^13"), ("-1.234.567", "grouped,0 -2^20"), ("1,23,456", "text"), ("1,234,5", "text"),
         ("yes", "text"), ("", "text"), ("12345678901234567890", "text"),
     ],
 )  # fmt: skip
@@ -205,7 +208,7 @@ def test_labels_are_searched_where_they_are_of_use():
     assert has_labels({"text": 100, "integer 2^3": 900}, 10.0) and not has_labels({"integer 2^2": 900}, 10.0)
     assert not has_labels({"date 2015": 900}, 10.0) and not has_labels({}, 10.0) and not has_labels({"text": 49}, 10.0)
     assert cells_to_count({"text": 100, "integer 2^3": 900}, 10.0) == cells_to_count({"text": 900}, 10.0) == ()
-    large = {"text": 100, "integer 2^3": 900, "integer 2^7": 60, "number.1 2^8": 40, "integer zero": 20}
+    large = {"text": 100, "integer 2^3": 900, "integer 2^7": 80, "number.1 2^8": 40, "integer zero": 20}
     assert cells_to_count(large, 10.0) == (
         *(f"2^3 {cell}" for cell in range(64)), *(f"2^7 {cell}" for cell in range(128)), "zero",
     )  # fmt: skip
@@ -274,6 +277,34 @@ def test_signs_of_thousands_are_no_decimal_signs():
     points = OPEN.with_released({"integer 2^8": 900, "number.3 2^2": 900}, {}, 10.0)
     assert points.code(b"4.371") == points.code(b"4371") and points.matching.decimal == ","
     OPEN.with_released({"text": 50, "integer -2^46": 50, "number.3 -2^46": 50}, {"a": 500, "1": 300}, 10.0)
+
+
+def test_grouped_digits_are_read_as_they_are_written():
+    """Prices such as 1,431.33 beside 87.50 and 2,000; millions with points; each keeps its signs when it is written."""
+    rng = np.random.default_rng(5)
+    prices = [f"{x:,.2f}" if x % 5 > 1 else f"{x // 1:,.0f}" for x in rng.lognormal(6.5, 1.2, 20_000)]
+    counts = Counter(shape_of(text.encode()) for text in prices)
+    found = OPEN.with_released({shape: count for shape, count in counts.items() if count > 15}, {}, 10.0)
+    assert found.values.kind == "number" and (found.matching.thousands, found.matching.decimal) == (",", ".")
+    assert found.edges[-1] > 4000 and found.code(b"1,431.33") > found.code(b"87.50") > found.code(b"3.00")
+    assert sum(found.code(text.encode()) != found.null for text in prices) == len(prices)
+    large = OPEN.with_released({"grouped,0 2^20": 800, "grouped,0 2^21": 500, "number.3 2^8": 300}, {}, 10.0)
+    assert large.values.kind == "integer" and large.edges[-1] == 2**22 - 1
+    assert large.code(b"1.234.567") > large.code(b"412.000") != large.null
+    for attribute, text in ((found, "1,431.33"), (large, "1.234.567")):
+        code = np.array([attribute.code(text.encode())])
+        decode = decoder(attribute, np.eye(attribute.size)[code[0]])
+        (written,) = decode.texts(code, decode.places(code, np.array([0.5]))).to_pylist()
+        assert attribute.code(written.encode()) == code[0] and attribute.matching.thousands in written
+
+
+def test_times_come_back_as_they_are_written():
+    """Without seconds where no value has some."""
+    minutes = OPEN.with_released({"minute": 900}, {}, 10.0)
+    assert minutes.values.format == "%H:%M" and minutes.code(b"14:05") == 14
+    both = OPEN.with_released({"minute": 900, "time": 300}, {}, 10.0)
+    assert both.values.format is None and both.code(b"14:05") == both.code(b"14:05:30") == 14
+    assert has_labels({"minute": 900}, 10.0) is False and cells_to_count({"minute": 900}, 10.0) == ()
 
 
 def test_values_of_no_one_type_have_labels():
@@ -359,8 +390,22 @@ def test_noise_beyond_a_range_that_thins_out_does_not_widen_it():
 def test_noise_of_several_kinds_widens_no_range():
     """Whole numbers and decimals have noise each, so together they need more."""
     both = {"integer 2^4": 900, "number.1 2^4": 900}
-    assert table_of({**both, "integer 2^20": 22, "number.1 2^20": 22}, {}, 32, 10.0)["bins"][-1] == 32
-    assert table_of({**both, "integer 2^20": 44}, {}, 32, 10.0)["bins"][-1] == 2**21
+    assert table_of({**both, "integer 2^20": 24, "number.1 2^20": 24}, {}, 32, 10.0)["bins"][-1] == 32
+    assert table_of({**both, "integer 2^20": 48}, {}, 32, 10.0)["bins"][-1] == 2**21
+
+
+def test_noise_beside_what_clearly_occurs_changes_no_type_and_no_range():
+    """A shape or a row of five standard deviations, of another kind or far away, which one column in 500 has."""
+    ages = {"integer 2^4": 900, "integer 2^5": 1800, "integer 2^6": 700}
+    plain = table_of(ages, {}, 32, 10.0)
+    row = {f"grouped.1 -2^{power}": 30 for power in (20, 21, 22)}
+    for noise in (row, {"number.2 -2^30": 55}, {"integer -2^44": 44}, {"date %d.%m.%Y 1930": 60}):
+        assert table_of(ages | noise, {}, 32, 10.0) == plain, noise
+    # Persons in number, or that are as many as others, do.
+    assert table_of(ages | {"number.2 2^5": 80}, {}, 32, 10.0)["type"] == "number"
+    assert table_of({"integer 2^4": 90, "number.1 2^5": 55}, {}, 32, 10.0)["type"] == "number"
+    assert table_of({"integer 2^4": 90, "integer 2^9": 55}, {}, 32, 10.0)["bins"][-1] == 1023
+    assert table_of(ages | {"integer 2^9": 80}, {}, 32, 10.0)["bins"][-1] == 1023
 
 
 def test_several_places_in_a_row_occur_together():
