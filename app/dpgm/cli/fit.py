@@ -55,6 +55,7 @@ class _Start:
 
     def spec_of(self, path: Path) -> tuple[Path, bool]:
         """Return the spec, which is written if the path is a file of records, and whether it was."""
+        from dpgm_core._util.files import hint_not_a_spec
         from dpgm_core.domain.domain_files import is_data
 
         own = (self.epsilon, self.delta, self.output, self.one_row_each)
@@ -62,7 +63,8 @@ class _Start:
         if not is_data(path):
             if any((*own, *rows)):
                 raise OptionError(
-                    "these options describe a file of records, such as a.csv; a spec says itself whose its rows are "
+                    hint_not_a_spec(path)
+                    or "these options describe a file of records, such as a.csv; a spec says itself whose its rows are "
                     "and what may be spent"
                 )
             return path, False
