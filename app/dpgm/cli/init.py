@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from attrs import asdict, evolve, frozen
@@ -161,12 +161,12 @@ def _ask(metadata: Metadata, rows: RowsAndColumns) -> tuple[Metadata, RowsAndCol
 
     person, many, drop = rows.person, rows.rows_per_person, list(rows.drop)
     while person is None:
-        named = click.prompt("Column with a person's key (empty: each row is another person)", default="", err=True)
+        named = _prompt("Column with a person's key (empty: each row is another person)", default="")
         if not named:
             break
         if named in metadata.tables:
             person = named
-            many = click.prompt("How many rows of a person may count", type=click.IntRange(1), err=True)
+            many = _prompt("How many rows of a person may count", type=click.IntRange(1))
         else:
             print_err(f"dpgm: there is no column {named!r:.60}{did_you_mean(named, list(metadata.tables))}")
     tables = dict(metadata.tables)
@@ -175,7 +175,7 @@ def _ask(metadata: Metadata, rows: RowsAndColumns) -> tuple[Metadata, RowsAndCol
         print_err(_ANSWERS)
     for name in todo:
         while True:
-            answer = click.prompt(printable(name), default="private", err=True).strip()
+            answer = _prompt(printable(name), default="private").strip()
             if answer == "drop":
                 drop.append(name)
             elif answer != "later":
@@ -188,6 +188,21 @@ def _ask(metadata: Metadata, rows: RowsAndColumns) -> tuple[Metadata, RowsAndCol
     return evolve(metadata, tables=tables), RowsAndColumns(
         person, many, tuple(drop), rows.private, rows.ask, rows.share
     )
+
+
+def _prompt(question: str, **how: Any) -> Any:
+    """Ask on stderr. Raises OptionError where the input has ended, as without a terminal."""
+    try:
+        return click.prompt(question, err=True, **how)
+    except click.Abort as error:
+        if not isinstance(error.__context__, EOFError):  # an interrupt
+            raise
+        print_err("")  # ends the line of the question
+        raise OptionError(
+            "the input ended before --ask had its answers, so nothing was written; without a terminal leave --ask "
+            "out and give --person COLUMN with --rows-per-person if a person has several rows, --drop COLUMN, and "
+            "--private for columns that nothing describes"
+        ) from None
 
 
 def _table_of_answer(name: str, answer: str) -> dict[str, object]:

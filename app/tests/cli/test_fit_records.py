@@ -123,6 +123,27 @@ def test_init_asks_for_what_nothing_describes(records, dpgm_command, monkeypatch
     assert 'person = "id"\nrows_per_person = 2' in (records.parent / "run" / "spec.toml").read_text()
 
 
+@pytest.mark.parametrize("answers", ["", "id\n", "id\n2\n", "\nprivate\n"])
+def test_input_that_ends_before_the_answers(records, dpgm_command, monkeypatch, answers):
+    """As without a terminal: the options that replace answers are named, and no charge, which init never makes."""
+    for command in ("init", "fit"):
+        monkeypatch.setattr("sys.stdin", io.StringIO(answers))
+        code, _, err = dpgm_command(command, records, "--ask", "--epsilon", "3", "--delta", "1e-6", "-o", "run")
+        assert code == 2 and "the input ended before --ask had its answers, so nothing was written" in err
+        assert "--person" in err and "--private" in err and "charged" not in err
+        assert not (records.parent / "run").exists()
+
+
+def test_an_interrupted_question_names_charges_only_where_there_are_some(records, dpgm_command, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("click.termui.visible_prompt_func", interrupt)
+    for command, charges in (("init", False), ("fit", True)):
+        code, _, err = dpgm_command(command, records, "--ask", "--epsilon", "3", "--delta", "1e-6", "-o", "run")
+        assert code == 1 and ("what was charged stays charged" in err) is charges and "interrupted" in err
+
+
 def test_a_file_in_the_way_is_looked_for_before_the_charge(records, dpgm_command):
     """And a found domain never replaces a file of that name."""
     (records.parent / "run").mkdir()
