@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dpgm.spec import Spec
     from dpgm_core._util.progress import Progress
     from dpgm_core.domain.domain import Domain
+    from dpgm_core.models.model import Model
     from dpgm_core.privacy.ledger import Ledger
     from dpgm_core.releases.release import NoisyTables
 
@@ -90,12 +91,20 @@ evidence_option = click.option(
 )
 
 
-def parse_evidence(pairs: Sequence[str]) -> dict[str, str]:
-    """Return attribute -> label or value of the texts of `--given`. Raises OptionError."""
+def parse_evidence(pairs: Sequence[str], model: Model) -> dict[str, str]:
+    """Return attribute -> label or value of the texts of `--given`. Raises OptionError.
+
+    A text is split at the first "=" that follows the name of an attribute.
+    """
+    from dpgm.related import answering
+
     fixed: dict[str, str] = {}
+    names = answering(model).domain.names if pairs else ()
     for pair in pairs:
-        name, equals, label = pair.partition("=")
-        if not equals or not name:
+        starts = (pair[:at] for at, letter in enumerate(pair) if letter == "=" and pair[:at] in names)
+        name = next(starts, pair.partition("=")[0])
+        label = pair[len(name) + 1 :]
+        if not name or name == pair:
             raise OptionError(f"--given must look like ATTRIBUTE=LABEL, got {pair!r}")
         if name in fixed:
             raise OptionError(f"--given names {name!r} twice; fix each attribute once")
