@@ -103,9 +103,13 @@ def save_found_domain(model: Model, path: Path) -> Path | None:
         "with this cost, which the ledger adds up. Naming this file costs nothing more; finding them again does."
     )
     plain = model.domain.to_dict()
-    file = free_path(path.with_name(f"{path.name.removesuffix('.dpgm')}.domain.toml"))
-    text = domain_toml(plain["attributes"], {}, {}, constraints=plain.get("constraints", {}), head=head)
-    atomic_write(file, text.encode())
+    file = path.with_name(f"{path.name.removesuffix('.dpgm')}.domain.toml")
+    text = domain_toml(plain["attributes"], {}, {}, constraints=plain.get("constraints", {}), head=head).encode()
+    with suppress(OSError):
+        if file.is_file() and file.read_bytes() == text:
+            return file
+    file = free_path(file)
+    atomic_write(file, text)
     return file
 
 

@@ -2,6 +2,8 @@
 
 import io
 import random
+import shlex
+from pathlib import Path
 
 import pytest
 
@@ -135,10 +137,7 @@ def test_input_that_ends_before_the_answers(records, dpgm_command, monkeypatch, 
 
 
 def test_an_interrupted_question_names_charges_only_where_there_are_some(records, dpgm_command, monkeypatch):
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("click.termui.visible_prompt_func", interrupt)
+    monkeypatch.setattr("click.termui.visible_prompt_func", interrupted)
     for command, charges in (("init", False), ("fit", True)):
         code, _, err = dpgm_command(command, records, "--ask", "--epsilon", "3", "--delta", "1e-6", "-o", "run")
         assert code == 1 and ("what was charged stays charged" in err) is charges and "interrupted" in err
@@ -155,6 +154,36 @@ def test_a_file_in_the_way_is_looked_for_before_the_charge(records, dpgm_command
     code, out, err = dpgm_command("fit", "run/spec.toml")
     assert code == 0 and "domain: run/stays.domain-2.toml" in out, err
     assert (records.parent / "run" / "stays.domain.toml").read_text() == "# mine\n"
+
+
+def interrupted(*_, **__):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("where", ["with_goodness_of_fit", "Run._learn"])
+def test_an_interrupted_run_gives_domain_and_records_by_the_commands_that_it_names(
+    records, dpgm_command, ran, refused, monkeypatch, where
+):
+    """After its release was saved, and after the labels alone were."""
+    with monkeypatch.context() as patch:
+        patch.setattr(f"dpgm_core.pipeline.run.{where}", interrupted)
+        assert dpgm_command("fit", records, *SAID, "--drop", "note")[0] == 1
+    words = shlex.split(refused("fit", "stays/spec.toml").split("with: ")[1].split(". To spend")[0])
+    learned = where == "with_goodness_of_fit"
+    out, err = ran(*(words[1:] if learned else ("fit", "stays/spec.toml", *words)))
+    domain = Path(out.split("\ndomain: ")[1].splitlines()[0])
+    words = shlex.split(err.split("synthetic records are drawn with: ")[1].splitlines()[0].split(";")[0])
+    ran(*words[1:], *(("--dialect", "stays/spec.toml") if learned else ()))
+    path = domain.with_name(domain.name.replace(".domain.toml", ".synthetic.csv"))
+    head, *rows = path.read_text(encoding="utf-16").splitlines()
+    assert head == "age;ward;cost;admitted" and 2800 < len(rows) < 3200
+    assert Domain.load(domain) == load_model(str(domain).replace(".domain.toml", ".dpgm")).domain
+
+
+def test_learning_again_writes_the_same_domain_once(records, dpgm_command, facts):
+    assert dpgm_command("fit", records, *SAID, "--drop", "note,age,cost")[0] == 0
+    words = ("learn", "stays/stays.release.dpgm", "-o", "stays/stays.dpgm")
+    assert facts(*words)["domain"] == facts(*words)["domain"] == "stays/stays.domain.toml"
 
 
 def test_one_column_and_a_larger_share(records, dpgm_command):
