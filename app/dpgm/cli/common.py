@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -251,12 +252,19 @@ def learn_again(files: Sequence[Path], holdouts: Sequence[Path]) -> str:
 
 def warn_renamed(run: Spec, planned: Path, releases: Sequence[NoisyTables]) -> None:
     """Print a warning if the release has another place or a numbered name."""
+    from dpgm_core.releases.labels import labels_file
+
     files = saved_files(releases)
     warn_moved(releases)
     if not planned.name.startswith(f"{run.name}.release."):
+        first = planned.with_name(f"{run.name}.release.dpgm")
+        taken = f"{run.name}.dpgm is there from an earlier run, or its release is"
+        labels, others = labels_file(first), (first, first.with_name(f"{run.name}.dpgm"))
+        if os.path.lexists(labels) and not any(os.path.lexists(file) for file in others):
+            taken = f"{labels.name} is there, with the labels of a run that did not finish"
         print_err(
-            f"dpgm: {run.name}.dpgm is there from an earlier run, or its release is; what was paid for is never "
-            f"replaced, so these files are {planned.name.removesuffix('.release.dpgm')}"
+            f"dpgm: {taken}; what was paid for is never replaced, so these files are "
+            f"{planned.name.removesuffix('.release.dpgm')}"
         )
     if files and planned not in files and releases[0].save_error is None:
         print_err(f"dpgm: another process wrote {planned} during the run, so the release was saved as {files[0]}")

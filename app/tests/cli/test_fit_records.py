@@ -167,10 +167,13 @@ def test_an_interrupted_run_gives_domain_and_records_by_the_commands_that_it_nam
     """After its release was saved, and after the labels alone were."""
     with monkeypatch.context() as patch:
         patch.setattr(f"dpgm_core.pipeline.run.{where}", interrupted)
-        assert dpgm_command("fit", records, *SAID, "--drop", "note")[0] == 1
+        code, _, err = dpgm_command("fit", records, *SAID, "--drop", "note")
+        assert code == 1 and ": ;" not in err
     words = shlex.split(refused("fit", "stays/spec.toml").split("with: ")[1].split(". To spend")[0])
     learned = where == "with_goodness_of_fit"
     out, err = ran(*(words[1:] if learned else ("fit", "stays/spec.toml", *words)))
+    assert "earlier run" not in err  # the labels have the first name
+    assert ("stays.labels.json is there, with the labels of a run that did not finish" in err) is not learned
     domain = Path(out.split("\ndomain: ")[1].splitlines()[0])
     words = shlex.split(err.split("synthetic records are drawn with: ")[1].splitlines()[0].split(";")[0])
     ran(*words[1:], *(("--dialect", "stays/spec.toml") if learned else ()))
