@@ -308,14 +308,11 @@ def check_has_records(run: Spec) -> None:
 
 def print_remarks(run: Spec) -> None:
     """Print what the owner should know before a release."""
-    from dpgm_core.pipeline.planning import delta_note
+    from dpgm_core.pipeline.planning import budget_notes
     from dpgm_core.releases.labels import load_discovery
 
-    for remark in run.remarks:
+    for remark in (*run.remarks, *budget_notes(run.budget, run.expected_records)):
         print_err(f"dpgm: {remark}")
-    note = delta_note(run.budget, run.expected_records)
-    if note:
-        print_err(f"dpgm: {note}")
     if run.labels_from is not None and run.ledger is not None and not load_discovery(run.labels_from).is_identified:
         print_err(
             f"dpgm: {run.labels_from} was written before ledgers had identities: that this ledger paid for its labels "
