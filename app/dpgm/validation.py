@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from attrs import evolve, field, frozen
 
@@ -430,7 +431,20 @@ def _persons(key: str | None, rows: Counter[bytes | None], most: int) -> PersonR
 def _as_frame(source: CodesSource, domain: Domain) -> ArrowSource:
     if isinstance(source.data, Mapping):
         next(source.batches(domain, [name for name in domain.names if name in source.data]), None)
-        columns = {name: arrow_column(values) for name, values in source.data.items()}
+        columns = {
+            name: arrow_column(
+                [_code_or_text(one) for one in values]
+                if name in domain and isinstance(values, list | tuple)
+                else values
+            )
+            for name, values in source.data.items()
+        }
         return ArrowSource(data=attempt("the codes mapping is not a table", lambda: pa.table(columns)))
     next(source.batches(domain, domain.names), None)
     return ArrowSource(data=pa.table(dict(zip(domain.names, map(pa.array, source.data.T), strict=True))))
+
+
+def _code_or_text(value: object) -> object:
+    """Return an entry of a list of codes; what is no whole number, such as True or 1.0, as a text that is no code."""
+    is_code = value is None or (isinstance(value, int | np.integer) and not isinstance(value, bool))
+    return value if is_code else f"{value!r:.80}"

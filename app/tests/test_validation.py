@@ -95,6 +95,10 @@ def test_frames_and_codes_are_checked_too():
     codes = np.array([[0, 1, 1], [5, 2, -1]])
     assert [column.unknown for column in validate(codes, DOMAIN).columns] == [1, 0, 1]
     assert validate({"sex": codes[:, 0], "id": codes[:, 1]}, DOMAIN, person="id").missing == ("age", "town")
+    listed = {"a": [0, np.int8(1), 2, True, 1.0, "1", None], "id": ["x"] * 7}
+    (column,) = validate(listed, Domain.from_sizes({"a": 2}), person="id").columns
+    assert (column.unknown, column.null) == (4, 1)  # a list has no type, so what is no whole number is no code
+    assert dict(column.unknown_values) == {"2": 1, "True": 1, "1.0": 1, "'1'": 1}
 
 
 def test_what_cannot_be_checked_is_refused(tmp_path):

@@ -493,11 +493,8 @@ _RECORDS = (
     ".arrow",
     ".feather",
     ".ipc",
-    ".xlsx",
-    ".xls",
-    ".sav",
-    ".dta",
 )
+_OTHER_TABLES = (".xlsx", ".xls", ".ods", ".sav", ".zsav", ".sas7bdat", ".xpt", ".dta")
 _NETWORKS = (".bif", ".uai")
 
 
@@ -509,6 +506,7 @@ def hint_not_a_model(path: str | Path, expected: str) -> str | None:
         path,
         expected,
         (_RECORDS, "a table of records", "a spec that names it makes one: dpgm fit SPEC"),
+        (_OTHER_TABLES, "a table of another program", "save the table as CSV, whose spec makes one: dpgm fit SPEC"),
         (".toml", "a spec or domain", f"a spec makes one, and says where: dpgm fit {quoted}"),
         (".ledger", "a ledger", f"show it with: dpgm ledger show {quoted}"),
         (_NETWORKS, "a network of other programs", network),
@@ -522,6 +520,7 @@ def hint_not_a_spec(path: str | Path) -> str | None:
         path,
         "spec",
         (_RECORDS, "a table of records", f"one that names it is written with: dpgm init {quoted}"),
+        (_OTHER_TABLES, "a table of another program", "save it as CSV there, and name the CSV file here"),
         (".dpgm", "a model or release", f"show a model with: dpgm query {quoted}"),
         (".ledger", "a ledger", f"show it with: dpgm ledger show {quoted}"),
     )

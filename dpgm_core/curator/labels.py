@@ -340,13 +340,14 @@ def _note(columns: Sequence[OpenPlan]) -> str:
 
 
 def _failed_after_labels(discovery: Discovery, saved: Path | None, error: BaseException) -> LearningFailed:
-    kind = "" if isinstance(error, DpgmError) else f"{type(error).__name__}: "
+    kind = "" if isinstance(error, DpgmError) else type(error).__name__
+    why = ": ".join(filter(None, [kind, str(error)]))
     names = ", ".join(map(repr, discovery.names))
     where = (
         "kept in the error's discovery, which can be saved"
         if saved is None
         else f"kept in {saved}: go on, at no further cost for them, with labels_from = {str(saved.absolute())!r}"
     )
-    failed = LearningFailed(f"{kind}{error}; the labels of {names} are found and paid for ({discovery.cost}), {where}")
+    failed = LearningFailed(f"{why}; the labels of {names} are found and paid for ({discovery.cost}), {where}")
     failed.discovery = discovery
     return failed

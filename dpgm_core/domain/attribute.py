@@ -248,6 +248,8 @@ class Attribute:
     def of_size(cls, name: str, size: int, *, unknown: int = 0, null: int | None = None) -> Attribute:
         """Return codes 0 ... size - 1, labelled by their digits; `null` is `unknown` by default.
 
+        Other values count as code `unknown`, which is 0 by default; `dpgm validate` lists them for the owner.
+
         >>> Attribute.of_size("a", 2).labels
         ('0', '1')
         """

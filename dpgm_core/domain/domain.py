@@ -246,6 +246,9 @@ class Domain:
     def from_sizes(cls, sizes: Mapping[str, int], *, unknown: int | Mapping[str, int] = 0) -> Domain:
         """Return attributes that are plain codes; unknown and null values get code `unknown`.
 
+        A value outside of 0 ... size - 1 is unknown, so by default it counts as code 0, also where codes start at 1. No
+        run can refuse it, as that would depend on a record; `dpgm validate` lists such values for the owner.
+
         >>> Domain.from_sizes({"a": 3}, unknown={"a": 2})["a"].unknown
         2
         """

@@ -114,7 +114,10 @@ def _described(source: Any, schema_is_public: bool, *, codebook: bool = False, i
         return arrow_file(path, schema_is_public=schema_is_public)
     if name.endswith((".json", ".toml")):
         return _of_tables(str(path), _loaded(path), path.parent)
-    raise DomainError(f"the format of {path} is not known from its name; it must end in .csv, .parquet, .arrow, .json")
+    raise DomainError(
+        f"the format of {path} is not known from its name; it must end in .csv, .parquet, .arrow, .json; save tables "
+        "of other programs, such as .xlsx, as CSV"
+    )
 
 
 def _loaded(path: Path) -> Any:

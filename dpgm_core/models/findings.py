@@ -36,6 +36,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.models.corrections import cell_covariance, effects_of_each
 from dpgm_core.models.effects import Effects, Measured, code_weights, combine_tables, tables_of
 from dpgm_core.models.model import Model
+from dpgm_core.releases.release import discoveries
 from dpgm_core.releases.totals import counted
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.tables import margin_of
@@ -44,6 +45,8 @@ __all__ = ["Finding", "Findings", "expected_errors", "measure_findings", "say_er
 
 #: Share of what is called found in a table that may be noise; level of the errors of shares.
 _FALSE_SHARE, _LEVEL = 0.005, 0.9
+#: Share of its unknown label above which a column tells nothing.
+UNKNOWN_SHARE = 0.95
 #: Names that a sentence spells out.
 _MAX_NAMES = 8
 #: Draws of noise with heavy tails, their share beyond which the tail is extrapolated, and the largest table drawn.
@@ -54,18 +57,22 @@ _MAX_GROUPS = 128
 
 @frozen(kw_only=True)
 class Finding:
-    """A column or pair. chance: that noise and sampling make as much. error: of a share, half of its 90 % interval."""
+    """A column or pair. chance: that noise and sampling make as much. error: of a share, half of its 90 % interval.
+
+    is_unknown: whether nearly all values of a column, whose labels were searched, are too rare for a label.
+    """
 
     names: Clique
     cells: int
     chance: float
     error: float
     found: bool = False
+    is_unknown: bool = False
 
     @property
     def is_told(self) -> bool:
         """Whether it was found, or is known to be even: to within a quarter of an even share."""
-        return self.found or 4 * self.error * self.cells < 1
+        return not self.is_unknown and (self.found or 4 * self.error * self.cells < 1)
 
 
 @frozen(kw_only=True)
@@ -97,7 +104,7 @@ class Findings:
     def sentences(self) -> list[str]:
         """Return what was found in words: columns, pairs, errors."""
         errors = say_errors([one.error for one in self.columns], [one.error for one in self.pairs])
-        return [*filter(None, [self._of_columns(), self._of_pairs(), errors])]
+        return [*filter(None, [self._of_unknown(), self._of_columns(), self._of_pairs(), errors])]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as plain values."""
@@ -105,6 +112,7 @@ class Findings:
         def plain(findings: Sequence[Finding]) -> list[dict[str, Any]]:
             return [
                 {"names": list(one.names), "found": one.found, "chance": one.chance, "error": one.error}
+                | ({"unknown": True} if one.is_unknown else {})
                 for one in findings
             ]
 
@@ -115,15 +123,22 @@ class Findings:
             "pairs_unchecked": self.unchecked,
         }
 
+    def _of_unknown(self) -> str:
+        unknown, count = [one.names[0] for one in self.columns if one.is_unknown], len(self.columns)
+        if not unknown:
+            return ""
+        return f"{len(unknown)} of {count} columns tell nothing: nearly all values of {_listed(unknown)} are unknown"
+
     def _of_columns(self) -> str:
-        even = [one.names[0] for one in self.columns if not one.found]
-        count = len(self.columns)
+        even = [one.names[0] for one in self.columns if not one.found and not one.is_unknown]
+        count, found = len(self.columns), sum(one.found for one in self.columns)
+        if not even and found < count:
+            return f"{found:,} of {count:,} columns are told apart from even shares" if found else ""
         if not even:
             return f"{'the column is' if count == 1 else f'all {count:,} columns are'} told apart from even shares"
-        names = ", ".join(even[:_MAX_NAMES]) + (", ..." if len(even) > _MAX_NAMES else "")
         if count == 1:
-            return f"the column {names} cannot be told apart from even shares"
-        return f"{len(even)} of {count} columns cannot be told apart from even shares: {names}"
+            return f"the column {even[0]} cannot be told apart from even shares"
+        return f"{len(even)} of {count} columns cannot be told apart from even shares: {_listed(even)}"
 
     def _of_pairs(self) -> str:
         found, count = sum(one.found for one in self.pairs), len(self.pairs)
@@ -131,6 +146,10 @@ class Findings:
         if not count:
             return f"no pair was measured{rest}" if self.unchecked else ""
         return f"{found:,} of {count:,} measured pairs found to depend{rest}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MAX_NAMES]) + (", ..." if len(names) > _MAX_NAMES else "")
 
 
 def say_errors(columns: Sequence[float], pairs: Sequence[float]) -> str:
@@ -157,11 +176,17 @@ def measure_findings(model: Model) -> Findings | None:
     duals = [noise.dual for one in model.learned for noise in one.noise]
     heavy = any(dual is None or math.isfinite(dual.bound) for dual in duals)
     names = tuple(one.name for one in model.domain if one.size > 1 and one.name not in model.left_out)
+    searched = {name for one in discoveries(model.learned) for name in one.names}
     columns = []
     for name in names:
-        effects = effects_of_each(model._grid((name,), {}), model.learned)
+        grid = model._grid((name,), {})
+        effects = effects_of_each(grid, model.learned)
         if effects is not None and effects.shape[0] > 1:
-            columns.append(_measure((name,), effects, heavy))
+            column = _measure((name,), effects, heavy)
+            if name in searched:
+                block = grid.merges[name][model.domain[name].unknown] if grid.merges else model.domain[name].unknown
+                column = evolve(column, is_unknown=bool(effects.table[block] > UNKNOWN_SHARE * effects.total))
+            columns.append(column)
     if not columns:
         return None
     grid = model._grid(names, {})
@@ -234,7 +259,7 @@ def _find(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     chances = np.sort([one.chance for one in findings])
     below = np.flatnonzero(chances <= _FALSE_SHARE * np.arange(1, len(chances) + 1) / max(len(chances), 1))
     limit = float(chances[below[-1]]) if len(below) else -1.0
-    return tuple(evolve(one, found=one.chance <= limit) for one in findings)
+    return tuple(evolve(one, found=one.chance <= limit and not one.is_unknown) for one in findings)
 
 
 def _measure(names: Clique, effects: Effects, heavy: bool) -> Finding:

@@ -49,7 +49,7 @@ from dpgm_core.privacy.measurement import Measurement, check_range_names, check_
 from dpgm_core.privacy.mechanism import Mechanism
 from dpgm_core.privacy.ranges import RangeNoise, plan_ranges
 from dpgm_core.privacy.sensitivity import Sensitivity
-from dpgm_core.privacy.terms import Terms, flaws
+from dpgm_core.privacy.terms import Terms, best_guess, flaws
 from dpgm_core.sources.contract import AnySource, FileSource, KeyedSource, NamedColumns, Reading, ReducingSource, Source
 from dpgm_core.sources.reading import locate
 from dpgm_core.sources.related import RelatedSource
@@ -63,11 +63,11 @@ __all__ = [
     "FIRST_REQUEST_NOTES",
     "Plan",
     "TableError",
+    "budget_notes",
     "check_domain",
     "check_source",
     "check_records",
     "counted_tables",
-    "delta_note",
     "describe_passes",
     "describe_release_passes",
     "describe_session_passes",
@@ -82,6 +82,8 @@ __all__ = [
 # --------------------------------------------------------------------------------------------------
 # Cost and accuracy of a release, from public facts alone
 
+#: Whose guess is nearly sure.
+_WEAK_BUDGET = Budget.pure(20)
 #: Variances of discrete noise are a little off those of their scales.
 _RELATIVE_TOLERANCE = 1e-2
 
@@ -248,7 +250,7 @@ def make_plan(
             filter(
                 None,
                 [
-                    delta_note(budget, records),
+                    *budget_notes(budget, records),
                     note,
                     *_range_notes(measurement),
                     _holdout_note(holdout, structure),
@@ -395,17 +397,25 @@ def _holdout_note(holdout: Measurement | None, structure: Structure) -> str | No
     )
 
 
-def delta_note(budget: Budget, records: float | None) -> str | None:
-    """Return the note on a delta above 1 / N, which would allow publishing one of N records whole; else None.
+def budget_notes(budget: Budget, records: float | None) -> list[str]:
+    """Return notes on a budget that protects nobody.
 
-    records: N as declared or guessed in public; never the number of rows, which is data.
+    A delta above 1 / N would allow publishing one of N records whole; others bound an attacker's guess less than
+    epsilon = 20 does. records: N as declared or guessed in public; never the number of rows, which is data.
     """
-    if budget.kind != "approx" or records is None or budget.delta * Fraction(records) <= 1:
-        return None
-    return (
-        f"delta = {decimal_text(budget.delta)} is above 1/{records:,.0f}: it would allow publishing one of so many "
-        f"records as it is; choose a delta well below"
-    )
+    notes = []
+    if budget.kind == "approx" and records is not None and budget.delta * Fraction(records) > 1:
+        notes.append(
+            f"delta = {decimal_text(budget.delta)} is above 1/{records:,.0f}: it would allow publishing one of so many "
+            f"records as it is; choose a delta well below"
+        )
+    guess = best_guess(budget)
+    if guess > best_guess(_WEAK_BUDGET):
+        notes.append(
+            f"{budget} gives no meaningful protection: an attacker who knows all other records may tell in "
+            f"{100 * guess:.7g} % of cases whether somebody is in the data or what that record holds, a coin in 50 %"
+        )
+    return notes
 
 
 def _cell_error(probability: float, variance: float, records: float) -> float:

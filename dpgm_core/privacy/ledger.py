@@ -189,6 +189,10 @@ class Ledger:
             mu_squared=mu_squared,
             other=other,
         )
+        if terms.person is None and rows_per_person > 1:  # no run could state such terms
+            raise BudgetError(
+                f"rows_per_person = {rows_per_person} needs a person key: name the column that identifies a person"
+            )
         write_new(path, terms)
         return cls(path, terms)
 

@@ -543,7 +543,7 @@ def charge_conditions(terms: Terms, *, unsafe: str | None, private: bool) -> tup
 # own.
 
 #: Beyond this e^epsilon is beyond all experience, and of a double.
-_MAX_EPSILON = 700.0
+_MAX_EPSILON = Fraction(700)
 
 
 def odds_factor(budget: Budget) -> float | None:
@@ -562,12 +562,12 @@ def best_guess(budget: Budget) -> float:
     Of two that are equally likely beforehand, so that 0.5 is a coin's. The module has the proof.
     """
     if budget.kind == "zcdp":
-        rho = float(budget.rho)
+        rho = float(min(budget.rho, _MAX_EPSILON))
         probability = (1 + min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))) / 2
     elif budget.kind == "gdp":
         probability = math.erfc(-math.sqrt(float(min(budget.mu_squared, Fraction(10**6))) / 8)) / 2
     else:
-        wrong = math.exp(-min(float(budget.epsilon), _MAX_EPSILON))  # 1 / e^epsilon
+        wrong = math.exp(-min(budget.epsilon, _MAX_EPSILON))  # 1 / e^epsilon
         probability = (1 + float(budget.delta) * wrong) / (1 + wrong)
     return min(1.0, math.nextafter(probability, math.inf))
 

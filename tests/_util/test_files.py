@@ -498,6 +498,9 @@ def test_names_tell_what_a_file_is():
         said = hint_not_a_model(f"new\nline/{name}", "model file")
         assert said is not None and "by its name" in said and "\n" not in said
     assert "'a b.arrow'" in str(hint_not_a_spec("a b.arrow"))
+    for name in ("x.xlsx", "x.ods", "x.SAS7BDAT"):  # neither init nor fit reads them
+        for said in (hint_not_a_spec(name), hint_not_a_model(name, "model file")):
+            assert said is not None and "as CSV" in said and "dpgm init" not in said
     for name in ("x", "x.dpgm", "x.zip", ".csv2"):
         assert hint_not_a_model(name, "model file") is None
     assert hint_not_a_spec("x.toml") is None and hint_not_a_spec("x.spec") is None

@@ -5,12 +5,13 @@ import math
 import time
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from attrs import evolve
 from scipy.special import ndtri
 from scipy.stats import binom, chi2_contingency, chisquare
 
-from dpgm_core import Budget, Domain, Model, Structure, Tables, fit, release
+from dpgm_core import Attribute, Budget, Domain, Model, Structure, Tables, fit, release
 from dpgm_core.models.corrections import effects_of_each
 from dpgm_core.models.effects import combine_tables, tables_of
 from dpgm_core.models.findings import Finding, _effects_of_pairs, _find, _Score, measure_findings, say_errors
@@ -215,6 +216,25 @@ def test_a_column_of_one_label_depends_on_nothing():
     codes = np.stack([np.zeros(1000), np.arange(1000) % 10 == 0], axis=1).astype(int)
     findings = measure_findings(model_of(codes, [("one", "x")], Budget.zcdp(1), sizes={"one": 1, "x": 2}))
     assert findings.unchecked == 0 and findings.colour == "green"
+
+
+def test_a_column_whose_values_are_unknown_tells_nothing():
+    """A search finds no label of texts that differ: the column is all `other`, uneven and yet no finding."""
+    rng = np.random.default_rng(4)
+    ward = rng.integers(0, 2, 4000)
+    table = pa.table({"note": [f"text {number}" for number in range(4000)], "ward": np.array(["eye", "ear"])[ward]})
+    open_columns = [Attribute.from_dict(name, {"private": True}) for name in ("note", "ward")]
+    structure = Structure(Domain(open_columns), [("note",), ("ward",)])
+    model = fit(table, structure, Budget.approx(8, "1e-6"), "gaussian", **seeded(1)).model
+    found = measure_findings(model)
+    assert [one.found for one in found.columns] == [False, True] and found.colour == "amber"
+    assert [one.get("unknown") for one in found.to_dict()["columns"]] == [True, None]
+    assert found.sentences()[:2] == [
+        "1 of 2 columns tell nothing: nearly all values of note are unknown",
+        "1 of 2 columns are told apart from even shares",
+    ]
+    alone = evolve(found, columns=found.columns[:1])
+    assert alone.colour == "red" and "even shares" not in " ".join(alone.sentences())
 
 
 def test_errors_as_large_as_all_shares_are_said_in_digits():

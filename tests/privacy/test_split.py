@@ -15,7 +15,7 @@ from scipy import optimize
 import dpgm_core as dpgm
 from dpgm.cli import main
 from dpgm_core import Budget, Domain, OptionError, Structure, StructureError
-from dpgm_core.pipeline.planning import delta_note
+from dpgm_core.pipeline.planning import budget_notes
 from dpgm_core.privacy.budget import Split, check_split, holdout_share
 from dpgm_core.privacy.holdout import MAX_PAIRS, chosen_pairs, pairs_to_check, unmeasured_pairs
 from dpgm_core.privacy.joint_gaussian import together_delta
@@ -224,11 +224,17 @@ def test_unknown_ways_to_split_are_refused_before_any_record(split):
         dpgm.release(CODES, PLAIN, dpgm.Budget.pure(1), neighbours="add-remove", split=split)
 
 
-def test_a_delta_above_one_over_n_is_noted():
-    assert "1/20,000" in delta_note(dpgm.Budget.approx(1, "1e-4"), 20_000)
-    assert delta_note(dpgm.Budget.approx(1, "5e-5"), 20_000) is None
-    assert delta_note(dpgm.Budget.approx(1, "1e-4"), None) is None
-    assert delta_note(dpgm.Budget.pure(1), 20_000) is None
+def test_a_budget_that_protects_nobody_is_noted():
+    """A delta above 1/N, and what bounds a guess less than epsilon = 20 does; at any size of the numbers."""
+    approx, pure = dpgm.Budget.approx, dpgm.Budget.pure
+    (note,) = budget_notes(approx(1, "1e-4"), 20_000)
+    assert "1/20,000" in note
+    usual = (approx(1, "5e-5"), pure(1), pure(20), dpgm.Budget.zcdp(5), dpgm.Budget.gdp(5), approx(20, "1e-9"))
+    for budget in usual:
+        assert budget_notes(budget, 20_000) == [] == budget_notes(approx(1, "1e-4"), None)
+    for budget in (pure(21), pure("1e400"), approx(21, "1e-9"), dpgm.Budget.zcdp("1e400"), dpgm.Budget.gdp("1e400")):
+        (note,) = budget_notes(budget, 20_000)
+        assert note.startswith(f"{budget} gives no meaningful protection") and "in 100 % of cases" in note
 
 
 SPEC = """

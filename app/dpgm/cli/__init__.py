@@ -42,6 +42,9 @@ _COMMANDS = {
     "check": ("plugins", "Run the conformance checks on a plugin."),
 }
 
+# commands that may charge a ledger
+_CHARGING = {"fit", "release", "compare"}
+
 # what commands were called before -> what they are called now; not in --help, and said where they are used
 _FORMER = {"evaluate": "compare", "select": "release", "show": "plugins"}
 
@@ -97,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.Abort:
-        _fail("interrupted; what was charged stays charged")
+        _fail("interrupted" + "; what was charged stays charged" * bool(_CHARGING.intersection(words)))
         sys.exit(1)
     except click.ClickException as error:
         hint = f" (try {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""

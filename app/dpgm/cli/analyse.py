@@ -75,7 +75,7 @@ def analyse(
 
     model = load_model(model_file)
     refuse_related(model, "analyses are")
-    fixed = parse_evidence(evidence)
+    fixed = parse_evidence(evidence, model)
     found = answer(
         model,
         formula,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from dpgm.spec import Spec
     from dpgm_core._util.progress import Progress
     from dpgm_core.domain.domain import Domain
+    from dpgm_core.models.model import Model
     from dpgm_core.privacy.ledger import Ledger
     from dpgm_core.releases.release import NoisyTables
 
@@ -90,12 +92,20 @@ evidence_option = click.option(
 )
 
 
-def parse_evidence(pairs: Sequence[str]) -> dict[str, str]:
-    """Return attribute -> label or value of the texts of `--given`. Raises OptionError."""
+def parse_evidence(pairs: Sequence[str], model: Model) -> dict[str, str]:
+    """Return attribute -> label or value of the texts of `--given`. Raises OptionError.
+
+    A text is split at the first "=" that follows the name of an attribute.
+    """
+    from dpgm.related import answering
+
     fixed: dict[str, str] = {}
+    names = answering(model).domain.names if pairs else ()
     for pair in pairs:
-        name, equals, label = pair.partition("=")
-        if not equals or not name:
+        starts = (pair[:at] for at, letter in enumerate(pair) if letter == "=" and pair[:at] in names)
+        name = next(starts, pair.partition("=")[0])
+        label = pair[len(name) + 1 :]
+        if not name or name == pair:
             raise OptionError(f"--given must look like ATTRIBUTE=LABEL, got {pair!r}")
         if name in fixed:
             raise OptionError(f"--given names {name!r} twice; fix each attribute once")
@@ -242,12 +252,19 @@ def learn_again(files: Sequence[Path], holdouts: Sequence[Path]) -> str:
 
 def warn_renamed(run: Spec, planned: Path, releases: Sequence[NoisyTables]) -> None:
     """Print a warning if the release has another place or a numbered name."""
+    from dpgm_core.releases.labels import labels_file
+
     files = saved_files(releases)
     warn_moved(releases)
     if not planned.name.startswith(f"{run.name}.release."):
+        first = planned.with_name(f"{run.name}.release.dpgm")
+        taken = f"{run.name}.dpgm is there from an earlier run, or its release is"
+        labels, others = labels_file(first), (first, first.with_name(f"{run.name}.dpgm"))
+        if os.path.lexists(labels) and not any(os.path.lexists(file) for file in others):
+            taken = f"{labels.name} is there, with the labels of a run that did not finish"
         print_err(
-            f"dpgm: {run.name}.dpgm is there from an earlier run, or its release is; what was paid for is never "
-            f"replaced, so these files are {planned.name.removesuffix('.release.dpgm')}"
+            f"dpgm: {taken}; what was paid for is never replaced, so these files are "
+            f"{planned.name.removesuffix('.release.dpgm')}"
         )
     if files and planned not in files and releases[0].save_error is None:
         print_err(f"dpgm: another process wrote {planned} during the run, so the release was saved as {files[0]}")
@@ -291,14 +308,11 @@ def check_has_records(run: Spec) -> None:
 
 def print_remarks(run: Spec) -> None:
     """Print what the owner should know before a release."""
-    from dpgm_core.pipeline.planning import delta_note
+    from dpgm_core.pipeline.planning import budget_notes
     from dpgm_core.releases.labels import load_discovery
 
-    for remark in run.remarks:
+    for remark in (*run.remarks, *budget_notes(run.budget, run.expected_records)):
         print_err(f"dpgm: {remark}")
-    note = delta_note(run.budget, run.expected_records)
-    if note:
-        print_err(f"dpgm: {note}")
     if run.labels_from is not None and run.ledger is not None and not load_discovery(run.labels_from).is_identified:
         print_err(
             f"dpgm: {run.labels_from} was written before ledgers had identities: that this ledger paid for its labels "

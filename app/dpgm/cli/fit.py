@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,7 @@ class _Start:
 
     def spec_of(self, path: Path) -> tuple[Path, bool]:
         """Return the spec, which is written if the path is a file of records, and whether it was."""
+        from dpgm_core._util.files import hint_not_a_spec
         from dpgm_core.domain.domain_files import is_data
 
         own = (self.epsilon, self.delta, self.output, self.one_row_each)
@@ -62,7 +64,8 @@ class _Start:
         if not is_data(path):
             if any((*own, *rows)):
                 raise OptionError(
-                    "these options describe a file of records, such as a.csv; a spec says itself whose its rows are "
+                    hint_not_a_spec(path)
+                    or "these options describe a file of records, such as a.csv; a spec says itself whose its rows are "
                     "and what may be spent"
                 )
             return path, False
@@ -148,7 +151,7 @@ def fit(
     files = {} if found is None else {"domain": found}
     if started:
         try:
-            files["synthetic"] = draw_like(done.model, max(1, round(records_of(done))), spec, run.name)
+            files["synthetic"] = draw_like(done.model, _count_of(done), spec, run.name)
         except DpgmError as error:  # the model is there
             print_err(f"dpgm: no synthetic records: {error}")
     if as_json:
@@ -161,6 +164,8 @@ def fit(
     print_fit(done, path, saved_files(done.releases), left, verbose=obj["verbose"], level=level)
     for what, file in files.items():
         print_out(f"{what}: {file}")
+    if found is not None and not started:
+        _print_sample_command(done, path, spec)
 
 
 @click.command()
@@ -184,6 +189,8 @@ def learn(
     as_json: bool,
 ) -> None:
     """Learn a model from saved releases. This costs no budget. --set takes learner.KEY and inference.KEY.
+
+    A domain that was found from the records is written too.
 
     Give several files in the order of their release. A learner of one release gets the mean of each table, weighted by
     the inverse variance of the noise.
@@ -213,10 +220,29 @@ def learn(
             noisy, parts["learner"], parts["inference"], progress=progress, conversion_delta=conversion_delta
         )
     done.model.save(path)
+    found = save_found_domain(done.model, path)
     if as_json:
-        print_json(summary(done, path, release_files, None))
+        print_json({**summary(done, path, release_files, None), **({} if found is None else {"domain": str(found)})})
         return
     print_fit(done, path, release_files, None, verbose=obj["verbose"], learned_again=True)
+    if found is not None:
+        print_out(f"domain: {found}")
+        _print_sample_command(done, path, None)
+
+
+def _print_sample_command(done: Fit, path: Path, spec: Path | None) -> None:
+    """Print how to draw what a fit of a file of records draws by itself. spec: None where it is not known."""
+    from dpgm.cli.sample import synthetic_file
+
+    file = synthetic_file(path, path.name.removesuffix(".dpgm"))
+    words = ["dpgm", "sample", str(path), "-n", str(_count_of(done)), "-o", str(file)]
+    words += [] if spec is None else ["--dialect", str(spec)]
+    more = "; add --dialect SPEC to have them written as the data of that spec" if spec is None else ""
+    print_err(f"dpgm: synthetic records are drawn with: {shlex.join(words)}{more}")
+
+
+def _count_of(done: Fit) -> int:
+    return max(1, round(records_of(done)))
 
 
 def _left_out_rules(stated: Domain, modelled: Domain) -> list[str]:

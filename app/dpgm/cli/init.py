@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from attrs import asdict, evolve, frozen
@@ -97,7 +97,8 @@ key = {key}
 class RowsAndColumns:
     """Whose the rows are, which columns are left out, and what happens to those that nothing describes.
 
-    private: their types, ranges and labels are found from the records. ask: each of these is asked for.
+    drop: names; before `with_columns` also texts of several. private: types, ranges and labels of such columns are
+    found from the records. ask: each of these is asked for.
     """
 
     person: str | None
@@ -121,6 +122,13 @@ class RowsAndColumns:
         if self.person is None:
             return _WHOSE
         return _PERSON.format(person=toml_value(self.person), rows=self.rows_per_person)
+
+    def with_columns(self, columns: Sequence[str]) -> RowsAndColumns:
+        """Return these with the names in the texts of `--drop`: each is a column's name, or names as in a CSV file."""
+        import csv
+
+        rows = [row for text in self.drop for row in ([[text]] if text in columns else csv.reader(text.splitlines()))]
+        return evolve(self, drop=tuple(name for row in rows for name in row if name))
 
     def apply(self, metadata: Metadata, columns: Sequence[str]) -> Metadata:
         """Return the metadata of the columns that are modelled. columns: of the file, where it is known."""
@@ -161,12 +169,12 @@ def _ask(metadata: Metadata, rows: RowsAndColumns) -> tuple[Metadata, RowsAndCol
 
     person, many, drop = rows.person, rows.rows_per_person, list(rows.drop)
     while person is None:
-        named = click.prompt("Column with a person's key (empty: each row is another person)", default="", err=True)
+        named = _prompt("Column with a person's key (empty: each row is another person)", default="")
         if not named:
             break
         if named in metadata.tables:
             person = named
-            many = click.prompt("How many rows of a person may count", type=click.IntRange(1), err=True)
+            many = _prompt("How many rows of a person may count", type=click.IntRange(1))
         else:
             print_err(f"dpgm: there is no column {named!r:.60}{did_you_mean(named, list(metadata.tables))}")
     tables = dict(metadata.tables)
@@ -175,7 +183,7 @@ def _ask(metadata: Metadata, rows: RowsAndColumns) -> tuple[Metadata, RowsAndCol
         print_err(_ANSWERS)
     for name in todo:
         while True:
-            answer = click.prompt(printable(name), default="private", err=True).strip()
+            answer = _prompt(printable(name), default="private").strip()
             if answer == "drop":
                 drop.append(name)
             elif answer != "later":
@@ -188,6 +196,21 @@ def _ask(metadata: Metadata, rows: RowsAndColumns) -> tuple[Metadata, RowsAndCol
     return evolve(metadata, tables=tables), RowsAndColumns(
         person, many, tuple(drop), rows.private, rows.ask, rows.share
     )
+
+
+def _prompt(question: str, **how: Any) -> Any:
+    """Ask on stderr. Raises OptionError where the input has ended, as without a terminal."""
+    try:
+        return click.prompt(question, err=True, **how)
+    except click.Abort as error:
+        if not isinstance(error.__context__, EOFError):  # an interrupt
+            raise
+        print_err("")  # ends the line of the question
+        raise OptionError(
+            "the input ended before --ask had its answers, so nothing was written; without a terminal leave --ask "
+            "out and give --person COLUMN with --rows-per-person if a person has several rows, --drop COLUMN, and "
+            "--private for columns that nothing describes"
+        ) from None
 
 
 def _table_of_answer(name: str, answer: str) -> dict[str, object]:
@@ -247,8 +270,7 @@ def rows_and_columns_options(function: Callable[..., None]) -> Callable[..., Non
         share: str | None,
         **more: object,
     ) -> None:
-        left_out = tuple(name for names in drop for name in names.split(",") if name)
-        function(*arguments, rows=RowsAndColumns(person, rows_per_person, left_out, private, ask, share), **more)
+        function(*arguments, rows=RowsAndColumns(person, rows_per_person, drop, private, ask, share), **more)
 
     decorated: Callable[..., None] = collected
     for option in reversed(options):
@@ -334,6 +356,7 @@ def init(
         source, codebooks=codebooks, schema_is_public=schema_is_public, first_line_is_names=is_names
     )
     left_out = _left_out(metadata, data, is_names) if isinstance(data, Path) and data != source else ()
+    rows = rows.with_columns([*metadata.tables, *left_out])
     if rows.ask:
         metadata, rows = _ask(metadata, rows)
     if delta is None and (rows.private or any("private" in table for table in metadata.tables.values())):
@@ -364,6 +387,7 @@ def start_run(data: Path, output: Path | None, rows: RowsAndColumns, amounts: di
         raise OptionError(f"{spec} is there from an earlier run; go on with dpgm fit {spec}, or another folder, -o")
     metadata = read_metadata(data)
     columns = list(metadata.tables)
+    rows = rows.with_columns(columns)
     if rows.ask:
         metadata, rows = _ask(metadata, rows)
     metadata = rows.apply(metadata, columns)

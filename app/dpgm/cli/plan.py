@@ -197,11 +197,11 @@ def _print_ledger(run: Spec, cost: Budget) -> None:
 
 def _print_selection(spec: Path, run: Spec, planned: SelectionPlan, records: float | None, as_json: bool) -> None:
     """Print what a selection would spend and measure."""
-    from dpgm_core.pipeline.planning import delta_note
+    from dpgm_core.pipeline.planning import budget_notes
     from dpgm_core.privacy.terms import change_factor, flaws
 
-    remarks = (*run.remarks, *_decimals_note(run))
-    for note in filter(None, [*remarks, delta_note(run.budget, records), *planned.notes]):
+    remarks = (*run.remarks, *_decimals_note(run), *budget_notes(run.budget, records))
+    for note in (*remarks, *planned.notes):
         print_err(f"dpgm: {note}")
     private = run.seed is None
     condition = run.terms.condition_for({run.budget.kind: change_factor(run.budget.kind, 1, 1)})

@@ -167,7 +167,7 @@ def query(
     if loaded.related is not None and (most_probable or statistics):
         refuse_related(loaded, "--map is" if most_probable else "--statistic is")
     model = loaded.using(inference, unmeasured=unmeasured)
-    fixed = parse_evidence(evidence)
+    fixed = parse_evidence(evidence, model)
     if level is None and (replicates is not None or seed is not None):
         raise OptionError("--replicates and --seed are for --intervals LEVEL, such as --intervals 0.9")
     if level is not None and (most_probable or not attributes):

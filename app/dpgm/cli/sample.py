@@ -163,7 +163,7 @@ def sample(  # noqa: PLR0913 - each option is a parameter
         )
     randomness = None if seed is None else SeededRandomness(seed)
     form: Form = "labels" if labels else "texts" if is_csv(output) else "values"
-    fixed = parse_evidence(evidence)
+    fixed = parse_evidence(evidence, model)
     files = _numbered(output, datasets)
     for file in files:
         check_output(file)

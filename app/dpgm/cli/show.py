@@ -103,9 +103,13 @@ def save_found_domain(model: Model, path: Path) -> Path | None:
         "with this cost, which the ledger adds up. Naming this file costs nothing more; finding them again does."
     )
     plain = model.domain.to_dict()
-    file = free_path(path.with_name(f"{path.name.removesuffix('.dpgm')}.domain.toml"))
-    text = domain_toml(plain["attributes"], {}, {}, constraints=plain.get("constraints", {}), head=head)
-    atomic_write(file, text.encode())
+    file = path.with_name(f"{path.name.removesuffix('.dpgm')}.domain.toml")
+    text = domain_toml(plain["attributes"], {}, {}, constraints=plain.get("constraints", {}), head=head).encode()
+    with suppress(OSError):
+        if file.is_file() and file.read_bytes() == text:
+            return file
+    file = free_path(file)
+    atomic_write(file, text)
     return file
 
 
@@ -366,6 +370,7 @@ def _print_margins(model: Model, level: float | None) -> None:
     """
     from dpgm.related import answering, lacks_size, unanswered
     from dpgm_core.domain.attribute_tables import MISSING
+    from dpgm_core.models.findings import UNKNOWN_SHARE
     from dpgm_core.models.queries import BY_STRUCTURE
     from dpgm_core.releases.release import discoveries
 
@@ -387,7 +392,7 @@ def _print_margins(model: Model, level: float | None) -> None:
         intervals = None if level is None else answers.intervals(attribute.name, level=level)
         shares = answers.marginal(attribute.name) if intervals is None else intervals.estimate
         own_label = attribute.labels[attribute.unknown] == MISSING  # of which the notes of a fit speak
-        if attribute.size > 1 and shares[attribute.unknown] > 0.95 and not own_label:
+        if attribute.size > 1 and shares[attribute.unknown] > UNKNOWN_SHARE and not own_label:
             why = (
                 "its values are too rare to be found; describe it in the domain, or give its search a larger share"
                 if attribute.name in searched

@@ -2,6 +2,8 @@
 
 import io
 import random
+import shlex
+from pathlib import Path
 
 import pytest
 
@@ -123,6 +125,24 @@ def test_init_asks_for_what_nothing_describes(records, dpgm_command, monkeypatch
     assert 'person = "id"\nrows_per_person = 2' in (records.parent / "run" / "spec.toml").read_text()
 
 
+@pytest.mark.parametrize("answers", ["", "id\n", "id\n2\n", "\nprivate\n"])
+def test_input_that_ends_before_the_answers(records, dpgm_command, monkeypatch, answers):
+    """As without a terminal: the options that replace answers are named, and no charge, which init never makes."""
+    for command in ("init", "fit"):
+        monkeypatch.setattr("sys.stdin", io.StringIO(answers))
+        code, _, err = dpgm_command(command, records, "--ask", "--epsilon", "3", "--delta", "1e-6", "-o", "run")
+        assert code == 2 and "the input ended before --ask had its answers, so nothing was written" in err
+        assert "--person" in err and "--private" in err and "charged" not in err
+        assert not (records.parent / "run").exists()
+
+
+def test_an_interrupted_question_names_charges_only_where_there_are_some(records, dpgm_command, monkeypatch):
+    monkeypatch.setattr("click.termui.visible_prompt_func", interrupted)
+    for command, charges in (("init", False), ("fit", True)):
+        code, _, err = dpgm_command(command, records, "--ask", "--epsilon", "3", "--delta", "1e-6", "-o", "run")
+        assert code == 1 and ("what was charged stays charged" in err) is charges and "interrupted" in err
+
+
 def test_a_file_in_the_way_is_looked_for_before_the_charge(records, dpgm_command):
     """And a found domain never replaces a file of that name."""
     (records.parent / "run").mkdir()
@@ -134,6 +154,39 @@ def test_a_file_in_the_way_is_looked_for_before_the_charge(records, dpgm_command
     code, out, err = dpgm_command("fit", "run/spec.toml")
     assert code == 0 and "domain: run/stays.domain-2.toml" in out, err
     assert (records.parent / "run" / "stays.domain.toml").read_text() == "# mine\n"
+
+
+def interrupted(*_, **__):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("where", ["with_goodness_of_fit", "Run._learn"])
+def test_an_interrupted_run_gives_domain_and_records_by_the_commands_that_it_names(
+    records, dpgm_command, ran, refused, monkeypatch, where
+):
+    """After its release was saved, and after the labels alone were."""
+    with monkeypatch.context() as patch:
+        patch.setattr(f"dpgm_core.pipeline.run.{where}", interrupted)
+        code, _, err = dpgm_command("fit", records, *SAID, "--drop", "note")
+        assert code == 1 and ": ;" not in err
+    words = shlex.split(refused("fit", "stays/spec.toml").split("with: ")[1].split(". To spend")[0])
+    learned = where == "with_goodness_of_fit"
+    out, err = ran(*(words[1:] if learned else ("fit", "stays/spec.toml", *words)))
+    assert "earlier run" not in err  # the labels have the first name
+    assert ("stays.labels.json is there, with the labels of a run that did not finish" in err) is not learned
+    domain = Path(out.split("\ndomain: ")[1].splitlines()[0])
+    words = shlex.split(err.split("synthetic records are drawn with: ")[1].splitlines()[0].split(";")[0])
+    ran(*words[1:], *(("--dialect", "stays/spec.toml") if learned else ()))
+    path = domain.with_name(domain.name.replace(".domain.toml", ".synthetic.csv"))
+    head, *rows = path.read_text(encoding="utf-16").splitlines()
+    assert head == "age;ward;cost;admitted" and 2800 < len(rows) < 3200
+    assert Domain.load(domain) == load_model(str(domain).replace(".domain.toml", ".dpgm")).domain
+
+
+def test_learning_again_writes_the_same_domain_once(records, dpgm_command, facts):
+    assert dpgm_command("fit", records, *SAID, "--drop", "note,age,cost")[0] == 0
+    words = ("learn", "stays/stays.release.dpgm", "-o", "stays/stays.dpgm")
+    assert facts(*words)["domain"] == facts(*words)["domain"] == "stays/stays.domain.toml"
 
 
 def test_one_column_and_a_larger_share(records, dpgm_command):

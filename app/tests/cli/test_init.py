@@ -151,6 +151,23 @@ def test_what_cannot_be_is_one_line_and_writes_nothing(schema, refused, words, r
     assert not (schema / "run").exists()
 
 
+@pytest.mark.parametrize(
+    "drop",
+    [("b,c", "d"), ('"b,c",d',), ("d", '"b,c"'), ("b,c", "d,"), ("d", "b,c", "d")],
+)
+def test_a_dropped_column_may_have_a_comma_in_its_name(tmp_path, ran, drop):
+    """A text that is a column's name is no list of names; elsewhere names stand in quotes as in a CSV file."""
+    (tmp_path / "x.csv").write_text('a,"b,c",d,b\n')
+    ran("init", tmp_path / "x.csv", "-o", tmp_path, *(word for one in drop for word in ("--drop", one)))
+    assert list(tomllib.loads((tmp_path / "domain.toml").read_text())["attributes"]) == ["a", "b"]
+
+
+def test_an_unknown_column_to_drop_is_named(tmp_path, refused):
+    (tmp_path / "x.csv").write_text('a,"b,c",d\n')
+    for text in ("b,d", "d\nb"):
+        assert "--drop: there is no column 'b'" in refused("init", tmp_path / "x.csv", "-o", tmp_path, "--drop", text)
+
+
 @pytest.mark.landing
 def test_a_hundred_columns_in_less_than_two_seconds(tmp_path):
     """With Python's start; measured 0.4 s of CPU."""

@@ -26,6 +26,14 @@ def test_ledgers(tmp_path, dpgm_command, refused, facts, spec):
     assert not (spec.parent / "out").exists()
 
 
+def test_rows_per_person_need_the_column_of_the_key(tmp_path, dpgm_command, refused):
+    """No run could state such terms, so nothing could ever be charged."""
+    create = ("ledger", "create", tmp_path / "x", "--name", "x", "--neighbours", "add-remove", "--epsilon", "1")
+    assert "rows_per_person = 3 needs a person key" in refused(*create, "--rows-per-person", "3")
+    assert not (tmp_path / "x").exists()
+    assert dpgm_command(*create, "--rows-per-person", "3", "--person", "id")[0] == 0
+
+
 def test_the_owner_says_what_to_do_with_a_spent_ledger(spec, dpgm_command, refused, monkeypatch):
     """`when_spent` ends the refusal of a ledger that holds too little, and no other refusal."""
     words = ("fit", spec, "--set", "ledger.when_spent=ask the data board")

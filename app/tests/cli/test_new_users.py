@@ -77,6 +77,16 @@ def test_records_are_no_model(spec, refused, command):
     )
 
 
+def test_a_spreadsheet_is_to_be_saved_as_csv(tmp_path, refused):
+    path = tmp_path / "visits.xlsx"
+    path.write_bytes(b"PK")
+    for words in ((), ("--epsilon", "1", "--delta", "1e-9", "--one-row-each")):
+        assert refused("fit", path, *words) == (
+            f"dpgm: {path} is a table of another program by its name, and not a spec; save it as CSV there, and name "
+            "the CSV file here"
+        )
+
+
 def test_files_in_each_others_place(spec, refused, dpgm_command):
     folder = spec.parent
     assert dpgm_command("fit", spec)[0] == 0

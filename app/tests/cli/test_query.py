@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpgm_core as dpgm
-from app.tests.made import uniform
+from app.tests.made import domain_of, uniform
 
 
 def test_query(model, dpgm_command, refused, ran, facts):
@@ -32,6 +32,17 @@ def test_query(model, dpgm_command, refused, ran, facts):
     ):
         assert hint in refused("query", model, *words)
     assert "no file" in refused("query", model.with_name("none.dpgm"), "sex")
+
+
+def test_names_and_labels_with_an_equals_sign(tmp_path, facts, refused):
+    """The name is that of the first attribute that the text begins with."""
+    path = tmp_path / "m.dpgm"
+    uniform(domain_of(**{"a=b": "x y=z", "c": "x=1 y"})).save(path)
+    for text, given in (("a=b=x", {"a=b": "x"}), ("a=b=y=z", {"a=b": "y=z"}), ("c=x=1", {"c": "x=1"})):
+        asked = "c" if "a=b" in given else "a=b"
+        assert [row["probability"] for row in facts("query", path, asked, "-g", text)["rows"]] == [0.5, 0.5]
+        assert facts("query", path, asked, "-g", text)["given"] == given
+    assert "given names 'a', which" in refused("query", path, "c", "-g", "a=x")
 
 
 @pytest.mark.sampled(5)

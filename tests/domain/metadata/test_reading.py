@@ -105,7 +105,7 @@ def test_metadata_that_name_other_columns_than_the_data(tmp_path):
         ("x.json", '{"schema": {"a": {"min": NaN, "max": 3}}}', "min must be a number"),
         ("x.json", b"\xff", "it is not UTF-8"),
         ("x.toml", "a = ", "is not valid TOML"),
-        ("x.xlsx", "", "the format of .* is not known from its name"),
+        ("x.xlsx", "", "the format of .* is not known from its name; .* as CSV"),
     ],
 )
 def test_what_cannot_be_read_is_one_line(tmp_path, name, content, reason):
