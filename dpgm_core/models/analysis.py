@@ -45,7 +45,6 @@ from dpgm_core.models.functionals import Functional, Moments, Regression
 from dpgm_core.models.intervals import checked_level
 from dpgm_core.models.misfit import cell_scales
 from dpgm_core.models.model import Model
-from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.session import caveats_of
 from dpgm_core.structure.graphs import Clique
 
@@ -225,7 +224,6 @@ def estimate(
             parts = _covariances(model, question, influence, positive / positive.sum(), effects, rows)
     sampling, noise, structure = parts
     unsupported, pairs, missing = _support(question, effects)
-    weighed = any(not isinstance(step, NoisyTables) for one in model.learned for step in one.steps)
     return CorrectedEstimates(
         attributes=question.asked.attributes,
         names=functional.names,
@@ -236,7 +234,7 @@ def estimate(
         structure=structure,
         uncorrected=values,
         unsupported=unsupported,
-        unweighed=np.zeros_like(pairs) if weighed else pairs,
+        unweighed=np.zeros_like(pairs) if model.is_selected else pairs,
         missing=missing,
         level=level,
         total=effects.total,
@@ -414,7 +412,7 @@ def _structure_covariance(model: Model, question: _Question, values: FloatArray,
     for pair, mean in means.items():
         part = effect(mean, pair, weights).reshape(len(values), -1)
         shares = [table.sum(axis=tuple(at for at in range(1, table.ndim) if at != axis + 1))[0] for axis in pair]
-        scales = cell_scales(*shares).reshape(-1)
+        scales = cell_scales(shares[0], shares[1], model.is_selected).reshape(-1)
         covariance += error * ((part * scales**2) @ part.T)
     return covariance
 

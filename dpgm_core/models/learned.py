@@ -9,6 +9,7 @@ from typing import Any
 from dpgm_core.releases.pooling import pool
 from dpgm_core.releases.release import NoisyTables, check_alike, guarantee_of, total_cost
 from dpgm_core.releases.session import UNKNOWN
+from dpgm_core.releases.steps import Choice, NoisyScores, Verdict
 
 __all__ = ["Learned"]
 
@@ -67,6 +68,11 @@ class Learned:
         if self._holdout is None and holdouts:
             self._holdout = pool(holdouts, self.conversion_delta)
         return self._holdout
+
+    @property
+    def is_selected(self) -> bool:
+        """Whether scores or votes about the records chose what was measured."""
+        return any(isinstance(step, Choice | NoisyScores | Verdict) for one in self.learned for step in one.steps)
 
     @property
     def private(self) -> bool | None:

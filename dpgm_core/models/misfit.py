@@ -47,12 +47,15 @@ __all__ = [
 #
 # Tables of a holdout: the part of their squared distance that noise and sampling do not explain is the error of
 # the structure. It is measured as one number, tau: the error of a cell (i, j) of a pair that no clique contains has
-# standard deviation tau (p_i (1 - p_i) p_j (1 - p_j))^(3/4). That is between one correlation (power 1/2) and one ratio
-# (power 1) for all cells; of the three it covers large and small cells best (`python -m benchmarks.misfit`).
+# standard deviation tau s_i s_j, s_i = (p_i (1 - p_i))^a / (sum over the codes of these)^b. Of a structure that was
+# named a is 3/4, between one correlation (1/2) and one ratio (1) for all cells, and b is 0: of three powers this covers
+# large and small cells best (`python -m benchmarks.misfit`). After a selection a is 1/2 and b is 1: each pair misses
+# as much total variation, as what is left by structure is what scores could not tell from noise (decision 0049).
 
 #: Expected records from which a Poisson count is taken as normal; points and deviations of its quadrature.
 _MIN_NORMAL_MEAN, _QUADRATURE_POINTS, _MAX_DEVIATIONS = 400.0, 401, 10.0
-_SCALE_POWER = 0.75  # of a cell's scale; see above
+#: The powers a and b; see above.
+_NAMED, _SELECTED = (0.75, 0.0), (0.5, 1.0)
 #: Cells whose distributions are summed at once; bounds memory.
 _CELLS_AT_ONCE = 2000
 
@@ -135,14 +138,16 @@ def joint_score(scores: Sequence[float]) -> float:
     return -float(ndtri(min(1.0, len(scores) * float(ndtr(-worst))))) if len(scores) > 1 else worst
 
 
-def cell_scales(one: FloatArray, two: FloatArray) -> FloatArray:
-    """Return the factor of tau in each cell: (p_i (1 - p_i) p_j (1 - p_j))^(3/4), (labels of one, of two)."""
-    return np.outer(margin_scales(one), margin_scales(two))
+def cell_scales(one: FloatArray, two: FloatArray, selected: bool) -> FloatArray:
+    """Return the factor of tau in each cell, (labels of one, of two); selected: whether the structure was."""
+    return np.outer(margin_scales(one, selected), margin_scales(two, selected))
 
 
-def margin_scales(shares: FloatArray) -> FloatArray:
+def margin_scales(shares: FloatArray, selected: bool) -> FloatArray:
     """The part of `cell_scales` that comes from one attribute."""
-    return np.asarray((shares * (1 - shares)).clip(0.0) ** _SCALE_POWER)
+    power, size_power = _SELECTED if selected else _NAMED
+    scales = (shares * (1 - shares)).clip(0.0) ** power
+    return np.asarray(ratio(scales, scales.sum() ** size_power))
 
 
 def component(
@@ -150,13 +155,16 @@ def component(
     total: tuple[float, float],
     answers: Sequence[FloatArray],
     spreads: Sequence[FloatArray] | None = None,
+    *,
+    selected: bool = False,
 ) -> Component:
     """The structure's error from noisy tables of pairs that no clique holds.
 
-    tables: noisy counts and the variance of their noise. total: N and its variance. answers: the model's probabilities
-    of each table. spreads: the variances of these answers without the structure's error, None where unknown;
-    then the error of the fit counts as the structure's. Fisher scoring of R ~ Normal(0, noise + N q + N^2 tau^2
-    scale^2) over all cells; the standard error is that between tables, or that of normal residuals where it is larger.
+    tables: noisy counts and the variance of their noise. total: N and its variance. answers: the model's
+    probabilities of each table. spreads: the variances of these answers without the structure's error, None where
+    unknown; then the error of the fit counts as the structure's. selected: whether the structure was. Fisher
+    scoring of R ~ Normal(0, noise + N q + N^2 tau^2 scale^2) over all cells; the standard error is that between
+    tables, or that of normal residuals where it is larger.
     """
     n, variance = total
     excess, lever, base = [], [], []
@@ -164,7 +172,7 @@ def component(
         known = noise + n * q + variance * q**2
         if spreads is not None:
             known = known + n**2 * spreads[number]
-        scale = cell_scales(q.sum(axis=1), q.sum(axis=0))
+        scale = cell_scales(q.sum(axis=1), q.sum(axis=0), selected)
         excess.append(((noisy - n * q) ** 2 - known).reshape(-1))
         lever.append((n * scale).reshape(-1) ** 2)
         base.append(known.reshape(-1))
@@ -271,6 +279,7 @@ def measure_structure_error(
     learned: Sequence[NoisyTables],
     answers: Answers,
     spreads: Callable[[Sequence[Clique]], Mapping[Clique, FloatArray]] | None,
+    selected: bool,
 ) -> Component:
     """The structure's error from the tables of these pairs in a holdout. Raises OptionError where there are none.
 
@@ -298,11 +307,12 @@ def measure_structure_error(
         counted(holdout) if weighted else min(map(counted, learned), key=lambda one: one[1]),
         [expected[pair] for pair in pairs],
         None if known is None else [known[pair] for pair in pairs],
+        selected=selected,
     )
 
 
 def distance(
-    error: Component, structure: Structure, unmeasured: Collection[str], answers: Answers, level: float
+    error: Component, structure: Structure, unmeasured: Collection[str], answers: Answers, level: float, selected: bool
 ) -> Interval:
     """The total variation between truth and model that the component comes to, the mean over unmeasured pairs.
 
@@ -314,7 +324,7 @@ def distance(
     pairs = [pair for pair in unmeasured_pairs(structure) if nothing.isdisjoint(pair)]
     names = sorted({name for pair in pairs for name in pair})
     shares = answers([(name,) for name in names])
-    sums = {name: float(margin_scales(shares[name,]).sum()) for name in names}
+    sums = {name: float(margin_scales(shares[name,], selected).sum()) for name in names}
     unit = math.sqrt(0.5 / math.pi) * float(np.mean([sums[one] * sums[two] for one, two in pairs]))
     tau = math.sqrt(max(error.variance, 0.0))
     low, high = (min(unit * math.sqrt(limit), 1.0) for limit in error.limits(level))
@@ -355,7 +365,7 @@ def squared_errors(
 
 
 def structure_variance(
-    structure: Structure, names: Clique, fixed: Mapping[str, int], answer: FloatArray, answers: Answers
+    structure: Structure, names: Clique, fixed: Mapping[str, int], answer: FloatArray, answers: Answers, selected: bool
 ) -> FloatArray | None:
     """Return the factor of tau squared in the variance of p(names | fixed), by entry; None where all is measured.
 
@@ -374,7 +384,7 @@ def structure_variance(
     marginals = answers([*pairs, *((name,) for name in {name for pair in pairs for name in pair})])
     variance = np.zeros_like(answer)
     for one, two in pairs:
-        share = ratio(cell_scales(marginals[one,], marginals[two,]), marginals[one, two])
+        share = ratio(cell_scales(marginals[one,], marginals[two,], selected), marginals[one, two])
         share = share[tuple(fixed.get(name, slice(None)) for name in (one, two))]
         free = [name for name in (one, two) if name not in fixed]
         variance += (answer * aligned(share, free, names)) ** 2

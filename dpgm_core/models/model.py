@@ -573,7 +573,9 @@ class Model(Learned):
         level = checked_level(level)
         names, fixed = self._read(attributes, given or {})
         answer = np.asarray(self.marginal(names, given))
-        lever = structure_variance(self.observed, names, fixed, answer, self.marginals_of) if self.checked else None
+        lever = None
+        if self.checked:
+            lever = structure_variance(self.observed, names, fixed, answer, self.marginals_of, self.is_selected)
         structure = np.zeros(()) if lever is None else np.sqrt(lever * self._error.expected)
         grid = self._grid(names, fixed)
         effects = effects_of_each(grid, self.learned)
@@ -627,7 +629,8 @@ class Model(Learned):
         It comes from the tables of the holdout; with replicates, the error of the fit is subtracted. Raises
         OptionError without a holdout, and where none of its pairs is answered by structure any more.
         """
-        return distance(self._error, self.observed, self.unmeasured, self.coarse.marginals_of, checked_level(level))
+        answers, level = self.coarse.marginals_of, checked_level(level)
+        return distance(self._error, self.observed, self.unmeasured, answers, level, self.is_selected)
 
     # --- files -----------------------------------------------------------------------------------------------------
 
@@ -695,7 +698,8 @@ class Model(Learned):
         here = self.coarse  # as the holdout's tables are
         refits = [one.marginals_of for one in here.replicates]
         spreads = (lambda pairs: misfit.squared_errors(here.marginals_of, refits, pairs)) if refits else None
-        return misfit.measure_structure_error(self.holdout, self._missed, self.seen, here.marginals_of, spreads)
+        answers, missed = here.marginals_of, self._missed
+        return misfit.measure_structure_error(self.holdout, missed, self.seen, answers, spreads, self.is_selected)
 
     def _completion(self) -> Completion:
         """Return what `complete` fills rows with, batch by batch, for callers that read and write rows themselves."""

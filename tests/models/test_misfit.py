@@ -8,7 +8,7 @@ from attrs import evolve
 from scipy.special import ndtr
 
 import dpgm_core as dpgm
-from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables, Terms, release
+from dpgm_core import Budget, Domain, SeededRandomness, Structure, Tables, Terms, Workload, release
 from dpgm_core.errors import OptionError
 from dpgm_core.models.misfit import Component, cell_scales, component, joint_score, structure_variance, table_scores
 from dpgm_core.releases.views import ScaledNoise
@@ -106,7 +106,7 @@ def drawn(tau, seed, *, records=20_000, noise=80.0, pairs=12, size=4):
     for _ in range(pairs):
         one, two = rng.dirichlet(np.full(size, 2.0), size=2)
         q = np.outer(one, two)
-        error = tau * cell_scales(one, two) * rng.standard_normal(q.shape)
+        error = tau * cell_scales(one, two, False) * rng.standard_normal(q.shape)
         expected = records * np.maximum(q + error, 0)
         tables.append((rng.poisson(expected) + rng.laplace(scale=noise / math.sqrt(2), size=q.shape), noise**2))
         answers.append(q)
@@ -223,16 +223,51 @@ def test_the_error_of_a_conditional_is_that_of_its_pair():
     model = population(3, False)
     answers = model.marginals_of
     joint, a, c = model.marginal(["a", "c"]), model.marginal("a"), model.marginal("c")
-    scale = cell_scales(a, c)
-    assert np.allclose(structure_variance(CHAIN, ("a", "c"), {}, joint, answers), scale**2)
-    assert np.allclose(structure_variance(CHAIN, ("c", "a"), {}, joint.T, answers), scale.T**2)
+    scale = cell_scales(a, c, False)
+    assert np.allclose(structure_variance(CHAIN, ("a", "c"), {}, joint, answers, False), scale**2)
+    assert np.allclose(structure_variance(CHAIN, ("c", "a"), {}, joint.T, answers, False), scale.T**2)
     given = model.marginal("c", {"a": 1})
-    assert np.allclose(structure_variance(CHAIN, ("c",), {"a": 1}, given, answers), (scale[1] / a[1]) ** 2)
+    assert np.allclose(structure_variance(CHAIN, ("c",), {"a": 1}, given, answers, False), (scale[1] / a[1]) ** 2)
     three = model.marginal(["c", "b", "a"])
     expected = (three * (scale / joint).T[:, None, :]) ** 2
-    assert np.allclose(structure_variance(CHAIN, ("c", "b", "a"), {}, three, answers), expected)
-    assert structure_variance(CHAIN, ("b",), {"a": 0, "c": 0}, model.marginal("b", {"a": 0, "c": 0}), answers) is None
-    assert structure_variance(CHAIN, ("a", "b"), {}, model.marginal(["a", "b"]), answers) is None
+    assert np.allclose(structure_variance(CHAIN, ("c", "b", "a"), {}, three, answers, False), expected)
+    assert (
+        structure_variance(CHAIN, ("b",), {"a": 0, "c": 0}, model.marginal("b", {"a": 0, "c": 0}), answers, False)
+        is None
+    )
+    assert structure_variance(CHAIN, ("a", "b"), {}, model.marginal(["a", "b"]), answers, False) is None
+
+
+def test_pairs_that_a_selection_left_miss_as_much_total_variation_each():
+    """Factors of tau add up to 1 in each pair, whatever its margins; of a named structure they do not."""
+    few, even = np.array([0.98, 0.02]), np.full(5, 0.2)
+    for one, two in ((few, even), (even, even), (few, few)):
+        scales = cell_scales(one, two, True)
+        assert scales.sum() == pytest.approx(1.0)
+        deviations = np.outer(np.sqrt(one * (1 - one)), np.sqrt(two * (1 - two)))
+        assert np.allclose(scales, deviations / deviations.sum())
+        assert np.allclose(cell_scales(one, two, False), np.outer(one * (1 - one), two * (1 - two)) ** 0.75)
+    assert not cell_scales(np.array([1.0, 0.0]), even, True).any()
+
+
+def test_what_is_widened_after_a_selection_is_by_its_own_scale():
+    """A session whose scores chose the tables; named cliques, and bins that were searched, choose nothing."""
+    rng = np.random.default_rng(4)
+    a, b, noise = (rng.integers(0, 3, 4000) for _ in range(3))
+    codes = np.stack([a, b, (a + b) % 3, noise % 2, (a + noise) % 3], axis=1)
+    domain = Domain.from_sizes({"a": 3, "b": 3, "c": 3, "d": 2, "e": 3})
+    common = {"neighbours": "add-remove", "split": {"holdout": "0.1"}, "randomness": SeededRandomness(3)}
+    chosen = dpgm.fit(codes, "mst", Budget.zcdp("0.05"), workload=Workload.default(domain), **common).model
+    named = dpgm.fit(codes, Structure.chain(domain), Budget.zcdp("0.05"), mechanism="gaussian", **common).model
+    assert chosen.is_selected and not named.is_selected
+    for model in (chosen, named):
+        pair = model._missed[0]
+        scale = cell_scales(model.marginal(pair[0]), model.marginal(pair[1]), model.is_selected)
+        expected = np.sqrt(model._error.expected) * scale
+        assert np.allclose(model.intervals(pair).structure, expected)
+    # Each pair misses the total variation of normal errors whose factors add up to 1.
+    variation = math.sqrt(max(chosen._error.variance, 0.0) / (2 * math.pi))
+    assert chosen.structure_error().estimate == pytest.approx(min(variation, 1.0))
 
 
 def test_a_check_is_saved_and_loaded_and_bootstrapped_again(wrong, tmp_path):
