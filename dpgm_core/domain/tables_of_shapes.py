@@ -40,7 +40,7 @@ from dpgm_core.domain.values import EXACT_WHOLE
 
 __all__ = ["cells_to_count", "has_labels", "table_of"]
 
-#: An interval [low, high) of numbers or months, with persons.
+#: An interval [low, high) of numbers in units, see `_number`, or of months.
 _Interval: TypeAlias = tuple[float, float]
 
 #: Where so many of all are in that power of two, and cells do not show that earlier ones occur, nobody has them.
@@ -345,19 +345,19 @@ def _around(
 
 
 def _thins_out(
-    sure: Mapping[str, int], cells: Mapping[str, int], fine: float, whole: bool, place: str, step: int
+    sure: Mapping[str, int], cells: Mapping[str, int], fine: float, scale: int, place: str, step: int
 ) -> bool:
     """Return whether a side of a place, 1 for that of higher ones, has few persons beside the rest of it.
 
     So have both sides of calendar years.
     """
     years = f"integer 2^{YEAR_POWER}"
-    if whole and place == f"2^{YEAR_POWER}" and sure.get(years, 0) >= _YEARS_ALONE * sum(sure.values()):
+    if scale == 1 and place == f"2^{YEAR_POWER}" and sure.get(years, 0) >= _YEARS_ALONE * sum(sure.values()):
         return True
     parts = sorted(
         (interval, cells[cell])
         for cell in cells_of_place(place)
-        if cell in cells and (interval := _interval(cell, whole))[0] < interval[1]
+        if cell in cells and (interval := _interval(cell, scale))[0] < interval[1]
     )
     order = [count for _, count in parts][::step]
     half = len(order) // 2
@@ -379,7 +379,8 @@ def _of_numbers(
     """Return the table of a column of numbers. labels: the commonest, with noisy counts."""
     whole = not any(shape.startswith("number") for shape in sure)
     decimals = max(int(shape[7]) if shape.startswith("number") else 0 for shape in sure)
-    values = {value: count for label, count in labels.items() if (value := _number(label, sign, whole)) is not None}
+    scale = 1 if whole else 10**decimals if decimals < DECIMALS else 0
+    values = {value: count for label, count in labels.items() if (value := _number(label, sign, scale)) is not None}
     if whole and covered and len(values) == len(labels):
         codes = sorted(map(int, values))
         if codes[-1] - codes[0] >= 2 * len(codes):  # far apart, as in 1, 2, 99
@@ -395,16 +396,23 @@ def _of_numbers(
         sure, edge = listed | dict(sure), listed | edge
     table: dict[str, Any] = {"type": "integer" if whole else "number"}
     needed = EDGE * sigma * (_COVERED if covered else 1)
-    places = _around(sure, edge, axis, needed, functools.partial(_thins_out, sure, cells, fine, whole))
+    places = _around(sure, edge, axis, needed, functools.partial(_thins_out, sure, cells, fine, scale))
     places = _from_one(places, axis) if whole else places
-    step = 1.0 if whole else 10.0**-decimals
-    spikes = _spikes(values, places, keep // 3, whole, step, sigma)
-    masses = _masses(places, cells, values, spikes, whole, step, fine)
-    digits = max(0, round(-math.log10(step)))
+    step = 1.0 if scale else 10.0**-decimals
+    spikes = _spikes(values, places, keep // 3, scale, step, sigma)
+    masses = _masses(places, cells, values, spikes, scale, step, fine)
+    digits = 0 if scale else decimals
     alone = {(value, round(value + step, digits)): float(count) for value, count in spikes.items()}
-    alone |= _peaks(masses, places, _ENOUGH * sigma, keep // 3 - len(alone), whole)
+    alone |= _peaks(masses, places, _ENOUGH * sigma, keep // 3 - len(alone), scale)
     masses |= dict.fromkeys(masses.keys() & alone, 0.0)
-    edges = _edges(places, masses, list(alone), keep, whole, _ENOUGH * sigma)
+    room, every = keep // 3, sum(places.values())
+    for low, high in [*alone]:  # a peak of several values has bins by its share of persons
+        parts = int(min(high - low, room / 2, keep * alone[low, high] / max(1, every))) if scale else 1
+        if parts > 1:
+            ends = [low + (high - low) * at // parts for at in range(parts + 1)]
+            mass, room = alone.pop((low, high)) / parts, room - parts
+            alone |= dict.fromkeys(itertools.pairwise(ends), mass)
+    edges = _edges(places, masses, list(alone), keep, scale, _ENOUGH * sigma)
     table |= {"bins": edges, "cap": True}
     if "zero" in places and len(places) > 1 and not (whole and places.get("2^0")):
         table["shape"] = "uniform"  # many zeros, which are all alike, do not say that other numbers are near zero
@@ -425,17 +433,23 @@ def _from_one(places: dict[str, int], axis: Sequence[str]) -> dict[str, int]:
     return dict.fromkeys(axis[axis.index("2^0") : axis.index(first)], 0) | places
 
 
-def _number(label: str, sign: str, whole: bool) -> float | None:
-    """Return the number that a label is; None for another text, or a number that is not whole where all are."""
+def _number(label: str, sign: str, scale: int) -> float | None:
+    """Return the number that a label is, in units; None for another text, or a number that is not whole where all are.
+
+    scale: units in 1, which are the values that numbers of so many decimals have; 0 for any numbers.
+    """
     raw = label.encode("utf-8", "surrogatepass")
     if INTEGER.fullmatch(raw):
-        return float(label)
-    match = None if whole else NUMBER.fullmatch(raw)
-    return float(label.replace(",", ".")) if match and match[2].decode() == sign and not match[4] else None
+        return float(label) * (scale or 1)
+    match = None if scale == 1 else NUMBER.fullmatch(raw)
+    if not match or match[2].decode() != sign or match[4]:
+        return None
+    value = float(label.replace(",", "."))
+    return float(round(value * scale)) if scale else value
 
 
 def _spikes(
-    values: Mapping[float, int], places: Mapping[str, int], most: int, whole: bool, step: float, sigma: float
+    values: Mapping[float, int], places: Mapping[str, int], most: int, scale: int, step: float, sigma: float
 ) -> dict[float, int]:
     """Return the values that are much commoner than others of their place, and than whole numbers next to them.
 
@@ -443,9 +457,9 @@ def _spikes(
     """
     spikes = {}
     for value, count in values.items():
-        place = place_of(value, 0 if whole else LEAST_POWER)
-        low, high = _interval(place, whole)
-        near = max(values.get(value - 1, 0), values.get(value + 1, 0)) if whole else 0
+        place = place_of(value / (scale or 1), 0 if scale == 1 else LEAST_POWER)
+        low, high = _interval(place, scale)
+        near = max(values.get(value - 1, 0), values.get(value + 1, 0)) if scale == 1 else 0
         common = max(_SPIKE * places.get(place, 0) * step / (high - low), _SPIKE / 2 * near, SURE * sigma)
         if place != "zero" and places.get(place) and count > common:
             spikes[value] = count
@@ -457,7 +471,7 @@ def _masses(
     cells: Mapping[str, int],
     values: Mapping[float, int],
     spikes: Mapping[float, int],
-    whole: bool,
+    scale: int,
     step: float,
     fine: float,
 ) -> dict[_Interval, float]:
@@ -467,18 +481,18 @@ def _masses(
     """
     masses: dict[_Interval, float] = {}
     for place, count in places.items():
-        low, high = _interval(place, whole)
+        low, high = _interval(place, scale)
         parts = {
             interval: float(cells[cell])
             for cell in cells_of_place(place)
-            if cell in cells and (interval := _interval(cell, whole)) is not None and interval[0] < interval[1]
+            if cell in cells and (interval := _interval(cell, scale))[0] < interval[1]
         }
         alone = {value: many for value, many in spikes.items() if low <= value < high}
         count = max(0, count - sum(alone.values()))
         if len(parts) > 1:
             for value, many in alone.items():
                 parts = {part: mass - many * (part[0] <= value < part[1]) for part, mass in parts.items()}
-            if place == f"2^{YEAR_POWER}" and whole and count >= _YEARS_ALONE * sum(places.values()):
+            if place == f"2^{YEAR_POWER}" and scale == 1 and count >= _YEARS_ALONE * sum(places.values()):
                 before = [part for part in parts if part[1] <= CALENDAR]
                 if sum(map(parts.__getitem__, before)) < _CLEAR * math.sqrt(len(before)) * fine:
                     masses |= dict.fromkeys(before, 0.0)
@@ -534,7 +548,7 @@ def _edges(
     known: Mapping[_Interval, float],
     alone: Sequence[_Interval],
     keep: int,
-    whole: bool,
+    scale: int,
     least: float,
 ) -> list[float]:
     """Return the edges of bins: places of an axis, of which the one with most persons is cut in halves again and again.
@@ -544,10 +558,10 @@ def _edges(
     """
     masses: dict[_Interval, float] = {}
     places, gap = list(counts), None
-    keep -= 2 * len(alone)
+    keep -= len({end for one in alone for end in one})
     for place, count in counts.items():
-        low, high = _interval(place, whole)
-        if place == "zero" and not whole:  # nothing lies on a side where nothing was found
+        low, high = _interval(place, scale)
+        if place == "zero" and not scale:  # nothing lies on a side where nothing was found
             low, high = low * (place != places[0]), high * (len(places) == 1 or place != places[-1])
         if gap is not None and not count:
             masses.pop(gap)
@@ -564,33 +578,36 @@ def _edges(
         wide = [
             one
             for one, mass in masses.items()
-            if (mass > enough or (not enough and whole and one[1] - one[0] == 2)) and _can_halve(*one, whole)
+            if (mass > enough or (not enough and scale == 1 and one[1] - one[0] == 2)) and _can_halve(*one, scale)
         ]
         if not wide:
             break
         low, high = max(wide, key=lambda one: (masses[one], one))
-        middle = (low + high) / 2
+        middle = (low + high) // 2 if scale else (low + high) / 2
         del masses[low, high]
         masses[low, middle], masses[middle, high] = _between(known, low, middle), _between(known, middle, high)
     order = sorted(masses)
     used = [
         one
         for one in order
-        if masses[one] or one in every or abs(one[0]) < _CODE_LIKE or any(one[0] < b and a < one[1] for a, b in alone)
+        if masses[one]
+        or one in every
+        or abs(one[0]) < _CODE_LIKE * (scale or 1)
+        or any(one[0] < b and a < one[1] for a, b in alone)
     ]
     order = order[order.index(used[0]) : order.index(used[-1]) + 1]  # cells show nobody at the ends of what occurs
     edges, last = [low for low, _ in order], order[-1][1]
     edges = sorted({*edges, *(end for one in alone for end in one if min(edges) < end < last)})
-    if whole:  # the last bin of whole numbers is closed
+    if scale:  # the last bin is closed
         last = last - 1 if last - 1 > edges[-1] else last - 0.5
-    return [int(edge) if whole and edge.is_integer() else edge for edge in [*edges, last]]
+    return [int(edge) if scale == 1 and edge.is_integer() else edge / (scale or 1) for edge in [*edges, last]]
 
 
 def _peaks(
-    known: Mapping[_Interval, float], places: Iterable[str], least: float, most: int, whole: bool
+    known: Mapping[_Interval, float], places: Iterable[str], least: float, most: int, scale: int
 ) -> dict[_Interval, float]:
     """Return the intervals within places that are much denser than a neighbour, with persons."""
-    order, every = sorted(known), {_interval(place, whole) for place in places}
+    order, every = sorted(known), {_interval(place, scale) for place in places}
     density = [0.0, *(known[one] / (one[1] - one[0]) for one in order), 0.0]
     peaks = {
         one: known[one]
@@ -600,26 +617,26 @@ def _peaks(
     return dict(sorted(peaks.items(), key=lambda one: (-one[1], one[0]))[: max(0, most)])
 
 
-def _can_halve(low: float, high: float, whole: bool) -> bool:
-    return (high - low) % 2 == 0 if whole else low * high > 0
+def _can_halve(low: float, high: float, scale: int) -> bool:
+    return (high - low) % 2 == 0 if scale == 1 else high - low >= 2 if scale else low * high > 0
 
 
-def _interval(place: str, whole: bool) -> tuple[float, float]:
-    """Return [low, high) of a place or cell; an empty one of a cell without whole numbers."""
-    tiny = 0.0 if whole else math.ldexp(1.0, LEAST_POWER)
+def _interval(place: str, scale: int) -> tuple[float, float]:
+    """Return [low, high) of a place or cell, in units; an empty one of a cell without any value."""
+    tiny = 0.0 if scale else math.ldexp(1.0, LEAST_POWER)
     if place == "zero":
-        return (0.0, 1.0) if whole else (-tiny, tiny)
+        return (0.0, 1.0) if scale else (-tiny, tiny)
     minus, _, power = place.partition("2^")
     power, _, cell = power.partition(" ")
     low, high = math.ldexp(1.0, int(power)), math.ldexp(1.0, int(power) + 1)
     if cell:
         starts = (*cell_starts(int(power)), high)
         low, high = starts[int(cell)], starts[int(cell) + 1]
-    if whole:
-        low, high = float(math.ceil(low)), float(math.ceil(high))
+    if scale:
+        low, high = float(math.ceil(low * scale)), float(math.ceil(high * scale))
     if not minus:
         return low, high
-    return (1 - high, 1 - low) if whole else (-high, -low)
+    return (1 - high, 1 - low) if scale else (-high, -low)
 
 
 def _of_days(

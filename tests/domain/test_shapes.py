@@ -387,11 +387,26 @@ def test_noise_beyond_a_range_that_thins_out_does_not_widen_it():
         assert (table["bins"][-1] == 4095) is wide
 
 
+def test_numbers_with_few_decimals_have_bins_of_values_that_they_can_have():
+    """Temperatures with one decimal lie between multiples of .1, and those that many persons have are told apart."""
+    rng = np.random.default_rng(9)
+    texts = [f"{value:.1f}" for value in rng.normal(36.9, 0.45, 4000)]
+    cells = Counter(cell_of(text.encode()) for text in texts)
+    noisy = {cell: cells[cell] + round(18 * rng.normal()) for cell in cells_of_place("2^5")}
+    table = table_of({"number.1 2^5": 4010}, {}, 64, 20.0, noisy, 9.0, 18.0)
+    assert table["decimals"] == 1 and all(round(10 * edge) == pytest.approx(10 * edge) for edge in table["bins"][:-1])
+    assert {round(36.3 + at / 10, 1) for at in range(14)} <= {*table["bins"]}
+    small = table_of({"number.2 zero": 200, "number.2 2^-7": 200, "number.2 2^-6": 300}, {}, 64, 10.0)
+    assert small["bins"] == [0.0, 0.01, 0.02, 0.03, 0.035]
+    money = table_of({"number.2 -2^3": 400, "number.2 zero": 900, "number.2 2^3": 500}, {}, 64, 10.0)
+    assert money["bins"][0] == -15.99 and 0.0 in money["bins"] and 0.01 in money["bins"]
+
+
 def test_noise_of_several_kinds_widens_no_range():
     """Whole numbers and decimals have noise each, so together they need more."""
     both = {"integer 2^4": 900, "number.1 2^4": 900}
-    assert table_of({**both, "integer 2^20": 24, "number.1 2^20": 24}, {}, 32, 10.0)["bins"][-1] == 32
-    assert table_of({**both, "integer 2^20": 48}, {}, 32, 10.0)["bins"][-1] == 2**21
+    assert table_of({**both, "integer 2^20": 24, "number.1 2^20": 24}, {}, 32, 10.0)["bins"][-1] == 31.9
+    assert table_of({**both, "integer 2^20": 48}, {}, 32, 10.0)["bins"][-1] == 2**21 - 0.1
 
 
 def test_noise_beside_what_clearly_occurs_changes_no_type_and_no_range():
