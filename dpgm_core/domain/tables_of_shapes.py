@@ -50,8 +50,9 @@ _YEARS_ALONE = 0.9
 _LABEL, _ALONE, _GROUPED = 3.5, 4.5, 2.0
 #: Ranges of small whole numbers that begin below this power of two begin with 1, and so do those of several more.
 _FIRST_POWER, _SEVERAL = 4, 2
-#: Shapes need so many times as many persons beside one of which they have at most this part.
-_BESIDE, _FEW = 1.5, 0.25
+#: Shapes need so many times as many persons beside one of which they have at most this part, if all that clearly occurs
+#: is more places away than this.
+_BESIDE, _FEW, _NEAR = 1.5, 0.25, 4
 #: A type has to hold for this share of what was found of a column, and labels have to cover it where they could be
 #: numbers.
 _NEARLY_ALL = 0.95
@@ -232,27 +233,28 @@ def _certain(shapes: Mapping[str, int], sigma: float) -> dict[str, int]:
     """Return the shapes that certainly occur: each by itself, or next to others of its kind with as many together.
 
     Places in a row have `SURE` standard deviations of the noise of their sum. Half as much more is needed of what has
-    less than a quarter of the persons of the commonest shape and is neither of its kind nor a text or time, or has no
-    neighbour: of 500 columns without persons one has a row, and noise must not widen or change what clearly occurs.
+    less than a quarter of the persons of the commonest shape and is far from all that clearly occurs: of 500 columns
+    without persons one has a row, and noise must not change the type or range of those that have some.
     """
     sure = {shape for shape, count in shapes.items() if count >= SURE * sigma}
-    most = max((shapes[shape], shape) for shape in sure) if sure else (0, "")
-    main = most[1].rpartition(" ")[0]
+    most = max((shapes[shape] for shape in sure), default=0)
+    enough = min(most * _FEW, _BESIDE * SURE * sigma)
+    clear = [_AXIS[shape.rpartition(" ")[2]] for shape in sure if shapes[shape] >= enough and " " in shape]
+
+    def is_far(*places: str) -> bool:
+        return all(abs(_AXIS[place] - other) > _NEAR for place in places for other in clear)
+
+    sure -= {shape for shape in sure if shapes[shape] < enough and " " in shape and is_far(shape.rpartition(" ")[2])}
     for kind, places in _PLACES.items():
-        counts = [0, *(shapes.get(f"{kind} {place}", 0) for place in places), 0]
-        sure -= {
-            f"{kind} {place}"
-            for place, before, count, after in zip(places, counts, counts[1:], counts[2:], strict=False)
-            if (kind != main or not before + after) and count < min(most[0] * _FEW, _BESIDE * SURE * sigma)
-        }
-        occurring = [at for at, count in enumerate(counts[1:-1]) if count]
-        sums = list(itertools.accumulate(counts[:-1]))
+        counts = [shapes.get(f"{kind} {place}", 0) for place in places]
+        occurring = [at for at, count in enumerate(counts) if count]
+        sums = [0, *itertools.accumulate(counts)]
         rows = {
             (first, last): (sums[last + 1] - sums[first]) / math.sqrt(last + 1 - first)
             for first, last in itertools.combinations_with_replacement(occurring, 2)
         }
         (first, last), row = max(rows.items(), key=lambda one: one[1], default=((0, 0), 0.0))
-        is_little = kind != main and sums[last + 1] - sums[first] < most[0] * _FEW
+        is_little = most and sums[last + 1] - sums[first] < most * _FEW and is_far(places[first], places[last])
         if first < last and row >= SURE * sigma * (_BESIDE if is_little else 1):
             sure |= {f"{kind} {places[at]}" for at in occurring if first <= at <= last}
     return {shape: count for shape, count in shapes.items() if shape in sure}
@@ -290,6 +292,8 @@ _PLACES: dict[str, list[str]] = {}
 for _kind, _, _at in (shape.rpartition(" ") for shape in SHAPES):
     if _kind:
         _PLACES.setdefault(_kind, []).append(_at)
+_AXIS = {place: at for at, place in enumerate(number_places(LEAST_POWER))}
+_AXIS |= {str(year): 2 * len(_AXIS) + at for at, year in enumerate(date_years())}
 _CODES = frozenset(COMMON_LABELS[: 2**SMALL_POWER])
 _SMALL_SHAPES = frozenset(
     f"integer {place}" for place in number_places(0) if place == "zero" or int(place.rpartition("^")[2]) < SMALL_POWER
