@@ -53,6 +53,8 @@ _GROUPED = re.compile(rb"([+-]?[1-9][0-9]{0,2})([.,])([0-9]{3}(?:\2[0-9]{3}){0,4
 _MOMENT = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})([T ]" + _CLOCK + rb" ?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?")
 _MIDNIGHT = re.compile(rb".*[T ]00:00(:00(\.0+)?)?")
 _LOCAL = re.compile(rb"([0-9]{2})([/.-])([0-9]{2})\2([0-9]{4})")
+#: Formats of a date with a time after a blank, by the length of the blank and the time.
+_FORMS = {6: "%Y-%m-%d %H:%M", 9: "%Y-%m-%d %H:%M:%S"}
 _DAYS = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 DECIMALS = 3  # so many and more count alike, and stand for any number of decimals
 
@@ -104,7 +106,7 @@ def shape_of(raw: bytes) -> str:
     match = _MOMENT.fullmatch(raw)
     if match is not None:
         year, month, day = (int(part) for part in match.groups()[:3])
-        kind = "date" if match[4] is None or _MIDNIGHT.fullmatch(raw) else "datetime"
+        kind = "date" if match[4] is None or _MIDNIGHT.fullmatch(raw) else f"datetime{_written(match[4])}"
         return f"{kind} {_years(year)}" if _is_day(year, month, day) else "text"
     match = _LOCAL.fullmatch(raw)
     if match is not None:
@@ -119,6 +121,12 @@ def shape_of(raw: bytes) -> str:
         order = possible[0] if len(possible) == 1 else "?{0}?"
         return f"date {order.format(sign)}{sign}%Y {_years(year)}"
     return "minute" if _MINUTE.fullmatch(raw) and _TIME.fullmatch(raw) else "time" if _TIME.fullmatch(raw) else "text"
+
+
+def _written(time: bytes) -> str:
+    """Return the format of a time that follows a date, with a blank before it; empty for ISO 8601."""
+    form = _FORMS.get(len(time), "") if time[:1] == b" " and _TIME.fullmatch(time[1:]) else ""
+    return f" {form}" if form else ""
 
 
 def _number_of(raw: bytes, decimal: str) -> float:
@@ -164,7 +172,14 @@ def _list_shapes() -> Iterable[str]:
     )
     forms = [f" {order.format(sign)}{sign}%Y" for sign in "/.-" for order in ("%d{0}%m", "%m{0}%d", "?{0}?")]
     yield from (
-        f"{kind} {year}" for kind in ("date", "datetime", *(f"date{form}" for form in forms)) for year in date_years()
+        f"{kind} {year}"
+        for kind in (
+            "date",
+            *(f"date{form}" for form in forms),
+            "datetime",
+            *(f"datetime {form}" for form in _FORMS.values()),
+        )
+        for year in date_years()
     )
 
 
@@ -195,7 +210,8 @@ def cell_of(raw: bytes) -> str | None:
         return None
     text = raw.decode()
     form = kind.partition(" ")[2]
-    year, month = (text[6:10], text[3:5] if form.startswith("%d") else text[:2]) if form else (text[:4], text[5:7])
+    is_local = form.startswith(("%d", "%m"))
+    year, month = (text[6:10], text[3:5] if form.startswith("%d") else text[:2]) if is_local else (text[:4], text[5:7])
     inside = _FIRST_YEAR <= int(year) < _LAST_YEAR + YEARS
     return f"{year}-{month}" if inside else f"{_FIRST_YEAR if int(year) < _FIRST_YEAR else _LAST_YEAR + YEARS - 1}-01"
 

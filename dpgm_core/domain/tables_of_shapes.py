@@ -653,17 +653,26 @@ def _of_days(
     fine: float,
 ) -> dict[str, Any] | None:
     """Return the table of dates; None where the order of day and month is open, or texts have several formats."""
-    forms = {" ".join(shape.split(" ")[1:-1]) for shape in sure}
-    clear = {form for form in forms if "?" not in form}
-    if len(clear) != 1:
-        return None
-    (form,) = clear
-    if any(other[1] not in form for other in forms - clear):  # other signs between day and month
-        return None
-    same = {shape: count for shape, count in edge.items() if shape.split(" ")[1] in (*forms, *map(str, date_years()))}
+    forms = Counter[str]()
+    for shape, count in sure.items():
+        forms[_form_of(shape)] += count
+    if all(form[:2] in ("", "%Y") for form in forms):  # all are read without a format, but not written so
+        midnights = len(forms) == 2 and 0 < forms[""] <= (1 - _NEARLY_ALL) * forms.total()
+        form = max(forms) if midnights or len(forms) == 1 else ""
+    else:
+        clear = [form for form in forms if "?" not in form]
+        if len(clear) != 1 or any(other[1] not in clear[0] for other in forms.keys() - clear):  # another sign
+            return None
+        (form,) = clear
+    same = {shape: count for shape, count in edge.items() if _form_of(shape) in (*forms, "")}
     years = _around(sure, same, [str(year) for year in date_years()], EDGE * sigma)
     table: dict[str, Any] = {"type": kind, "cap": True} | ({"format": form} if form else {})
     return table | {"bins": _edges_of_days(years, cells, keep, _ENOUGH * sigma, fine)}
+
+
+def _form_of(shape: str) -> str:
+    """Return the format of a shape of dates; empty for ISO 8601."""
+    return " ".join(shape.split(" ")[1:-1])
 
 
 def _edges_of_days(

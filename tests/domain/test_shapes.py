@@ -36,6 +36,7 @@ def test_a_number_lies_in_its_cell(number, decimals):
 
 def test_each_cell_is_of_one_place():
     """Cells that are stored by place are those of the place."""
+    assert cell_of(b"2019-12-31 08:15:59") == cell_of(b"2019-12-31T08:15") == "2019-12"
     assert all(cell in cells_of_place(place_of_cell(cell)) for cell in CELLS)
 
 
@@ -58,6 +59,9 @@ def test_cells_by_example():
         ("1.5e3", "number.3 2^10"), ("12:30", "minute"), ("12:30:00", "time"), ("25:00", "text"),
         ("2019-02-30", "text"),
         ("2019-12-31", "date 2015"), ("2019-12-31 00:00:00", "date 2015"), ("2019-12-31T08:15", "datetime 2015"),
+        ("2019-12-31 08:15", "datetime %Y-%m-%d %H:%M 2015"),
+        ("2019-12-31 08:15:59", "datetime %Y-%m-%d %H:%M:%S 2015"),
+        ("2019-12-31 08:15:59Z", "datetime 2015"), ("2019-12-31 25:15", "text"),
         ("13/01/2020", "date %d/%m/%Y 2020"), ("01/13/2020", "date %m/%d/%Y 2020"), ("01.02.1700", "date ?.?.%Y 1900"),
         ("12,345.5", "grouped.1 2^13"), ("-1.234.567", "grouped,0 -2^20"), ("1,23,456", "text"), ("1,234,5", "text"),
         ("yes", "text"), ("", "text"), ("12345678901234567890", "text"),
@@ -299,7 +303,17 @@ def test_grouped_digits_are_read_as_they_are_written():
 
 
 def test_times_come_back_as_they_are_written():
-    """Without seconds where no value has some."""
+    """Without seconds where no value has some; moments with a blank or a T, as most of them have it."""
+    seconds, short = "datetime %Y-%m-%d %H:%M:%S 2020", "datetime %Y-%m-%d %H:%M 2020"
+    for shapes, form in (
+        ({seconds: 900, "date 2020": 40}, "%Y-%m-%d %H:%M:%S"), ({short: 900}, "%Y-%m-%d %H:%M"),
+        ({"datetime 2020": 900, "date 2020": 60}, None), ({seconds: 900, "datetime 2020": 300}, None),
+        ({seconds: 900, short: 300}, None), ({seconds: 900, "date 2020": 300}, None),
+    ):  # fmt: skip
+        found = OPEN.with_released(shapes, {}, 10.0)
+        assert (found.values.kind, found.values.format) == ("datetime", form)
+        assert found.code(b"2021-03-05 07:45" + b":30" * (form != "%Y-%m-%d %H:%M")) == found.labels.index("2021-03")
+    assert cells_to_count({seconds: 900}, 10.0) == cells_to_count({"datetime 2020": 900}, 10.0) != ()
     minutes = OPEN.with_released({"minute": 900}, {}, 10.0)
     assert minutes.values.format == "%H:%M" and minutes.code(b"14:05") == 14
     both = OPEN.with_released({"minute": 900, "time": 300}, {}, 10.0)
