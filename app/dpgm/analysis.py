@@ -19,6 +19,7 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, InferenceError, OptionError, clipped, listed, printable
 from dpgm_core.models.analysis import BY_STRUCTURE, MOSTLY_MEASURED, CorrectedEstimates, estimate
 from dpgm_core.models.functionals import Family, Moments, Regression
+from dpgm_core.models.intervals import rows_note
 from dpgm_core.models.model import Model
 from dpgm_core.pipeline.evaluation import tabulate
 from dpgm_core.releases.session import stamp_of
@@ -356,7 +357,10 @@ def analyse(
         event=None if response is None else response.event,
         estimates=estimates,
         test=_test(estimates, found.shown) if kind == "table" else None,
-        notes=_notes(read, numeric, bool(estimates.unstable[: found.shown].any()), left_out),
+        notes=(
+            *_notes(read, numeric, bool(estimates.unstable[: found.shown].any()), left_out),
+            *filter(None, [rows_note(model.releases)]),
+        ),
         question=found,
         stamp=stamp_of(model.releases, model.guarantee()),
     )
