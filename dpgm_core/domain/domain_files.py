@@ -386,7 +386,8 @@ class Header:
 def read_header(path: Path, *, is_names: bool = False) -> Header:
     """Read the first line of a CSV file, plain or gzipped. Raises DataError, which never quotes the line.
 
-    is_names: somebody who knows says that it names columns, though some of them are numbers or dates, such as years.
+    is_names: somebody who knows says that it names columns, though some of them are numbers or dates, such as years;
+    fields without a name of their own are then given by their numbers.
 
     The delimiter is the one of comma, semicolon, tab and bar that stands most often outside of quotes; the encoding is
     what a byte order mark says, else UTF-8, or cp1252 for a line that is not UTF-8.
@@ -413,11 +414,22 @@ def read_header(path: Path, *, is_names: bool = False) -> Header:
     except csv.Error:  # a field too long
         names = ()
     values = () if is_names else filter(_VALUE.fullmatch, names)
-    if not names or first_repeated(names) is not None or not all(names) or any(values):
+    wrong = not all(names) or first_repeated(names) is not None
+    if is_names and names and wrong:
+        unnamed = [at for at, name in enumerate(names, start=1) if not name]
+        again = [at for at, name in enumerate(names, start=1) if name and name in names[: at - 1]]
+        which, what = (unnamed, "without a name") if unnamed else (again, "that repeat a name")
+        shown = ", ".join(map(str, which[:3])) + (", ..." if len(which) > 3 else "")
+        raise DataError(
+            f"{path}: the first line does not name columns: fields {what}: number {shown}; write a name for each into "
+            "the file"
+        )
+    if not names or wrong or any(values):
         # One sentence for all of these: which of them it is would tell of a record, if the line is one.
         raise DataError(
             f"{path}: the first line does not name columns: a field is empty, a number or a date, or stands twice, so "
-            "perhaps it is a record; put a line of names first, or if some names are numbers, say --first-line-is-names"
+            "perhaps it is a record; put a line of names first. If it is the names: write those that are missing or "
+            "repeated into the file, and if some are numbers or dates, say --first-line-is-names"
         )
     return Header(
         names=names,

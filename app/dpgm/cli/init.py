@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from attrs import asdict, evolve, frozen
+from attrs import asdict, evolve, fields, frozen
 
 from dpgm.cli.common import FILE, RECORDS, print_err, print_out
 from dpgm_core.errors import OptionError, did_you_mean, printable
@@ -98,7 +98,8 @@ class RowsAndColumns:
     """Whose the rows are, which columns are left out, and what happens to those that nothing describes.
 
     drop: names; before `with_columns` also texts of several. private: types, ranges and labels of such columns are
-    found from the records. ask: each of these is asked for.
+    found from the records. ask: each of these is asked for. is_names: the first line of a CSV file has names, although
+    some look like values.
     """
 
     person: str | None
@@ -107,6 +108,7 @@ class RowsAndColumns:
     private: bool
     ask: bool
     share: str | None = None
+    is_names: bool = False
 
     def __attrs_post_init__(self) -> None:
         if (self.person is None) != (self.rows_per_person is None):
@@ -193,9 +195,7 @@ def _ask(metadata: Metadata, rows: RowsAndColumns) -> tuple[Metadata, RowsAndCol
                     print_err(f"dpgm: {error}")
                     continue
             break
-    return evolve(metadata, tables=tables), RowsAndColumns(
-        person, many, tuple(drop), rows.private, rows.ask, rows.share
-    )
+    return evolve(metadata, tables=tables), evolve(rows, person=person, rows_per_person=many, drop=tuple(drop))
 
 
 def _prompt(question: str, **how: Any) -> Any:
@@ -241,7 +241,7 @@ def _number(text: str) -> int | float | str:
 
 
 def rows_and_columns_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add `--person`, `--rows-per-person`, `--drop`, `--private` and `--ask`, which the function gets as `rows`."""
+    """Add the options that `RowsAndColumns` holds, which the function gets as `rows`."""
     from functools import wraps
 
     options = [
@@ -257,20 +257,18 @@ def rows_and_columns_options(function: Callable[..., None]) -> Callable[..., Non
         click.option(
             "--share", help="Of the budget, as mu squared, for what is found from the records.  [default: 1/20]"
         ),
+        click.option(
+            "--first-line-is-names",
+            "is_names",
+            is_flag=True,
+            help="The first line has the names, although some look like numbers or dates.",
+        ),
     ]
 
     @wraps(function)
-    def collected(
-        *arguments: object,
-        person: str | None,
-        rows_per_person: int | None,
-        drop: tuple[str, ...],
-        private: bool,
-        ask: bool,
-        share: str | None,
-        **more: object,
-    ) -> None:
-        function(*arguments, rows=RowsAndColumns(person, rows_per_person, drop, private, ask, share), **more)
+    def collected(*arguments: object, **named: Any) -> None:
+        parts = {one.name: named.pop(one.name) for one in fields(RowsAndColumns)}
+        function(*arguments, rows=RowsAndColumns(**parts), **named)
 
     decorated: Callable[..., None] = collected
     for option in reversed(options):
@@ -294,12 +292,6 @@ def rows_and_columns_options(function: Callable[..., None]) -> Callable[..., Non
 @click.option(
     "--schema-is-public", is_flag=True, help="Use a schema's categories: they were not collected from the records."
 )
-@click.option(
-    "--first-line-is-names",
-    "is_names",
-    is_flag=True,
-    help="The first line has the names, although some look like numbers or dates.",
-)
 @click.option("--name", help="Name of the run and its files; by default that of the data.")
 @click.option("--epsilon", default="1", show_default=True, help="Epsilon of the budget, exact, such as 1 or 0.5.")
 @click.option("--delta", help="Delta of the budget, far below 1 / number of people, such as 1e-9. [default: none]")
@@ -312,7 +304,6 @@ def init(
     data: Path | str | None,
     codebooks: tuple[Path, ...],
     schema_is_public: bool,
-    is_names: bool,
     name: str | None,
     epsilon: str,
     delta: str | None,
@@ -342,7 +333,7 @@ def init(
     if len(sources) > 1:
         more = {"--data": data is not None, "--codebook": bool(codebooks), "--person": rows.person is not None}
         more |= {"--drop": bool(rows.drop), "--private": rows.private, "--ask": rows.ask, "--share": bool(rows.share)}
-        options = (schema_is_public, is_names, epsilon, delta, neighbours)
+        options = (schema_is_public, rows.is_names, epsilon, delta, neighbours)
         _init_two([one for one in sources if isinstance(one, Path)], output, name, options, more, overwrite)
         return
     assert not isinstance(source, str)
@@ -353,9 +344,9 @@ def init(
             raise OptionError(f"{source.name} is a file of records, so --data is not needed; leave it out")
         data = source
     metadata = read_metadata(
-        source, codebooks=codebooks, schema_is_public=schema_is_public, first_line_is_names=is_names
+        source, codebooks=codebooks, schema_is_public=schema_is_public, first_line_is_names=rows.is_names
     )
-    left_out = _left_out(metadata, data, is_names) if isinstance(data, Path) and data != source else ()
+    left_out = _left_out(metadata, data, rows.is_names) if isinstance(data, Path) and data != source else ()
     rows = rows.with_columns([*metadata.tables, *left_out])
     if rows.ask:
         metadata, rows = _ask(metadata, rows)
@@ -367,7 +358,12 @@ def init(
         if "todo" not in table:
             attribute_fields(column, table)  # what a run would refuse is refused here
     amounts = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
-    parts = {"data": _data_line(data, output, is_names), "domain": _DOMAIN, "whose": rows.whose(), "selector": "auto"}
+    parts = {
+        "data": _data_line(data, output, rows.is_names),
+        "domain": _DOMAIN,
+        "whose": rows.whose(),
+        "selector": "auto",
+    }
     spec = _spec(name, parts, data, amounts, neighbours)
     written = {"domain.toml": metadata.to_toml(), "spec.toml": spec}
     _write(output, written, overwrite, [one for one in (source, data, *codebooks) if isinstance(one, Path)])
@@ -385,13 +381,18 @@ def start_run(data: Path, output: Path | None, rows: RowsAndColumns, amounts: di
     spec = folder / "spec.toml"
     if os.path.lexists(spec):
         raise OptionError(f"{spec} is there from an earlier run; go on with dpgm fit {spec}, or another folder, -o")
-    metadata = read_metadata(data)
+    metadata = read_metadata(data, first_line_is_names=rows.is_names)
     columns = list(metadata.tables)
     rows = rows.with_columns(columns)
     if rows.ask:
         metadata, rows = _ask(metadata, rows)
     metadata = rows.apply(metadata, columns)
-    parts = {"data": _data_line(data, folder, False), "domain": _DOMAIN, "whose": rows.whose(), "selector": "auto"}
+    parts = {
+        "data": _data_line(data, folder, rows.is_names),
+        "domain": _DOMAIN,
+        "whose": rows.whose(),
+        "selector": "auto",
+    }
     spec_text = _spec(None, parts, data, amounts, "add-remove")
     if len(metadata.tables) == 1:  # no pairs to choose from
         alone = f'{{ cliques = {toml_value([list(metadata.tables)])} }}\nmechanism = "gaussian"'

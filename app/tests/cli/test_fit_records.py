@@ -240,3 +240,17 @@ def test_what_was_not_found_and_what_is_missing_is_said(tmp_path, monkeypatch, d
     assert "pay: '>=800' taken as missing" in out and "at most 64 of a column" in out
     assert "nearly all of 'key' is 'other'" in err and "too rare to be found; describe it in the domain" in err
     assert "see dpgm validate" not in err
+
+
+def test_fit_takes_names_that_look_like_values(tmp_path, monkeypatch, dpgm_command):
+    """As init does, where its refusal names the option; a spec has its names already."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text("id,2018\n" + "x,y\nz,y\n" * 300)
+    words = ("fit", "a.csv", "--one-row-each", "--epsilon", "30", "--delta", "1e-5")
+    code, _, err = dpgm_command(*words)
+    assert code and "say --first-line-is-names" in err and not (tmp_path / "a").exists()
+    code, _, err = dpgm_command(*words, "--first-line-is-names")
+    assert code == 0, err
+    assert load_model("a/a.dpgm").domain.names == ("id", "2018")
+    code, _, err = dpgm_command("fit", "a/spec.toml", "--first-line-is-names")
+    assert code and "a spec says itself" in err

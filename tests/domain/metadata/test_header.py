@@ -78,6 +78,22 @@ def test_years_are_names_if_somebody_says_so(tmp_path):
             read_header(tmp_path / "x.csv", is_names=True)
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (b"2018;;id\n", "fields without a name: number 2; write a name"),
+        (b"a,b,a,b,a,b,c\n", "fields that repeat a name: number 3, 4, 5, ...; write a name"),
+    ],
+)
+def test_names_that_are_missing_or_repeated_are_counted_once_the_line_is_said_to_be_names(tmp_path, line, says):
+    """Else the line may be a record, and nothing of it is said; the advice then covers all reasons."""
+    (tmp_path / "x.csv").write_bytes(line)
+    with pytest.raises(DataError, match=says):
+        read_header(tmp_path / "x.csv", is_names=True)
+    with pytest.raises(DataError, match="write those that are missing or repeated into the file, and if"):
+        read_header(tmp_path / "x.csv")
+
+
 def test_what_stands_behind_the_first_line_changes_nothing(tmp_path):
     expected = header(tmp_path / "x.csv", b"a,b\n1,2\n")
     for records in (b"", b"\xff\xfe\0\r\r", b'"""\n;;;;;;;\n', b"1;2;3\n" * 1000):
