@@ -99,7 +99,7 @@ class RowsAndColumns:
 
     drop: names; before `with_columns` also texts of several. private: types, ranges and labels of such columns are
     found from the records. ask: each of these is asked for. is_names: the first line of a CSV file has names, although
-    some look like values.
+    some look like values. encoding: of a CSV file; None takes that of its first line.
     """
 
     person: str | None
@@ -109,8 +109,13 @@ class RowsAndColumns:
     ask: bool
     share: str | None = None
     is_names: bool = False
+    encoding: str | None = None
 
     def __attrs_post_init__(self) -> None:
+        from dpgm_core.components.registry import make
+
+        if self.encoding is not None:
+            make("source", "csv", path="x.csv", encoding=self.encoding)  # which checks it
         if (self.person is None) != (self.rows_per_person is None):
             raise OptionError(
                 "--person and --rows-per-person go together: the column with a person's key, and how many rows of "
@@ -263,6 +268,7 @@ def rows_and_columns_options(function: Callable[..., None]) -> Callable[..., Non
             is_flag=True,
             help="The first line has the names, although some look like numbers or dates.",
         ),
+        click.option("--encoding", help="Encoding of a CSV file, such as cp1252.  [default: that of its first line]"),
     ]
 
     @wraps(function)
@@ -333,6 +339,7 @@ def init(
     if len(sources) > 1:
         more = {"--data": data is not None, "--codebook": bool(codebooks), "--person": rows.person is not None}
         more |= {"--drop": bool(rows.drop), "--private": rows.private, "--ask": rows.ask, "--share": bool(rows.share)}
+        more |= {"--encoding": rows.encoding is not None}
         options = (schema_is_public, rows.is_names, epsilon, delta, neighbours)
         _init_two([one for one in sources if isinstance(one, Path)], output, name, options, more, overwrite)
         return
@@ -344,9 +351,13 @@ def init(
             raise OptionError(f"{source.name} is a file of records, so --data is not needed; leave it out")
         data = source
     metadata = read_metadata(
-        source, codebooks=codebooks, schema_is_public=schema_is_public, first_line_is_names=rows.is_names
+        source,
+        codebooks=codebooks,
+        schema_is_public=schema_is_public,
+        first_line_is_names=rows.is_names,
+        encoding=rows.encoding,
     )
-    left_out = _left_out(metadata, data, rows.is_names) if isinstance(data, Path) and data != source else ()
+    left_out = _left_out(metadata, data, rows) if isinstance(data, Path) and data != source else ()
     rows = rows.with_columns([*metadata.tables, *left_out])
     if rows.ask:
         metadata, rows = _ask(metadata, rows)
@@ -359,7 +370,7 @@ def init(
             attribute_fields(column, table)  # what a run would refuse is refused here
     amounts = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
     parts = {
-        "data": _data_line(data, output, rows.is_names),
+        "data": _data_line(data, output, rows),
         "domain": _DOMAIN,
         "whose": rows.whose(),
         "selector": "auto",
@@ -381,14 +392,14 @@ def start_run(data: Path, output: Path | None, rows: RowsAndColumns, amounts: di
     spec = folder / "spec.toml"
     if os.path.lexists(spec):
         raise OptionError(f"{spec} is there from an earlier run; go on with dpgm fit {spec}, or another folder, -o")
-    metadata = read_metadata(data, first_line_is_names=rows.is_names)
+    metadata = read_metadata(data, first_line_is_names=rows.is_names, encoding=rows.encoding)
     columns = list(metadata.tables)
     rows = rows.with_columns(columns)
     if rows.ask:
         metadata, rows = _ask(metadata, rows)
     metadata = rows.apply(metadata, columns)
     parts = {
-        "data": _data_line(data, folder, rows.is_names),
+        "data": _data_line(data, folder, rows),
         "domain": _DOMAIN,
         "whose": rows.whose(),
         "selector": "auto",
@@ -463,13 +474,13 @@ def _init_two(
     print_out(f"next: fill in what is to do in {path}, then dpgm plan {path}; dpgm validate {path}; dpgm fit {path}")
 
 
-def _left_out(metadata: Metadata, data: Path, is_names: bool) -> Sequence[str]:
+def _left_out(metadata: Metadata, data: Path, rows: RowsAndColumns) -> Sequence[str]:
     """Return columns without metadata. Raises DomainError for metadata of columns that do not exist."""
     from dpgm_core.domain.domain_files import check_columns, is_data, read_metadata
 
     if not data.exists() or not is_data(data):
         return ()  # not there yet, or another source's format
-    columns = read_metadata(data, first_line_is_names=is_names).tables
+    columns = read_metadata(data, first_line_is_names=rows.is_names, encoding=rows.encoding).tables
     check_columns(metadata, columns, data)
     return [column for column in columns if column not in metadata.tables]
 
@@ -512,19 +523,22 @@ def _stem(data: Path | str) -> str:
     return re.sub(r"[^\w.-]", "-", stem).lstrip(".")[:60] or "run"
 
 
-def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:
+def _data_line(data: Path | str | None, folder: Path, rows: RowsAndColumns) -> str:
     """Return the data line of the spec: a file name, with its dialect where that is not the default."""
     from dpgm_core._util.toml import toml_value
     from dpgm_core.domain.domain_files import CSV
 
+    is_csv = isinstance(data, Path) and data.name.lower().endswith(CSV)
+    if rows.encoding is not None and not is_csv:
+        raise OptionError("--encoding is for a CSV file on this machine; leave it out, and edit spec.toml")
     if data is None:
         return 'data = "TODO"  # the file of records'
-    line = f"data = {toml_value(data if isinstance(data, str) else _data_value(data, folder, is_names))}"
-    is_csv = isinstance(data, Path) and data.name.lower().endswith(CSV)
+    how = data if isinstance(data, str) else _data_value(data, folder, rows.is_names, rows.encoding)
+    line = f"data = {toml_value(how)}"
     return f"{_QUOTES}\n{line}" if is_csv else line
 
 
-def _data_value(data: Path, folder: Path, is_names: bool) -> str | dict[str, object]:
+def _data_value(data: Path, folder: Path, is_names: bool, encoding: str | None = None) -> str | dict[str, object]:
     """Return a file name, or a table with its dialect where that is not the default."""
     from dpgm_core.domain.domain_files import CSV, Header, read_header
 
@@ -533,7 +547,7 @@ def _data_value(data: Path, folder: Path, is_names: bool) -> str | dict[str, obj
     if not data.name.lower().endswith(CSV):
         return path
     usual = asdict(Header(names=()))
-    header = asdict(read_header(data, is_names=is_names))
+    header = asdict(read_header(data, is_names=is_names, encoding=encoding))
     dialect = {key: value for key, value in header.items() if key != "names" and value != usual[key]}
     plain = not dialect and data.name.lower().endswith((".csv", ".csv.gz"))
     return path if plain else {"source": "csv", "path": path, **dialect}

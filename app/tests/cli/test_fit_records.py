@@ -254,3 +254,21 @@ def test_fit_takes_names_that_look_like_values(tmp_path, monkeypatch, dpgm_comma
     assert load_model("a/a.dpgm").domain.names == ("id", "2018")
     code, _, err = dpgm_command("fit", "a/spec.toml", "--first-line-is-names")
     assert code and "a spec says itself" in err
+
+
+def test_an_encoding_goes_to_the_spec(tmp_path, monkeypatch, dpgm_command):
+    """The first line of the file is ASCII and others are not, which nothing but the owner can say."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_bytes("town,age\nOrl\xe9ans,young\nParis,old\n".encode("latin-1") * 300)
+    words = ("--epsilon", "30", "--delta", "1e-5", "--encoding")
+    code, _, err = dpgm_command("fit", "a.csv", "--one-row-each", *words, "latin1")
+    assert code and "must be 'utf-8' or 'utf-16' or " in err and "did you mean 'latin-1'?" in err
+    assert [one.name for one in tmp_path.iterdir()] == ["a.csv"]
+    code, _, err = dpgm_command("fit", "a.csv", "--one-row-each", *words, "cp1252")
+    assert code == 0, err
+    assert "Orl\xe9ans" in load_model("a/a.dpgm").domain["town"].labels
+    assert dpgm_command("init", "a.csv", "-o", "b", "--private", *words, "cp1252")[0] == 0
+    assert 'encoding = "cp1252"' in (tmp_path / "b" / "spec.toml").read_text()
+    for words in (("a.csv", "a.csv"), ("b/domain.toml",)):
+        code, _, err = dpgm_command("init", *words, "-o", "c", "--encoding", "cp1252", "--delta", "1e-6")
+        assert code and "--encoding is for" in err and not (tmp_path / "c").exists()

@@ -107,3 +107,35 @@ def test_files_that_cannot_be_read(tmp_path):
         with pytest.raises(DataError, match="cannot read") as refused:
             read_header(path)
         assert "planted" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "encoding", "names"),
+    [
+        (b"a,b\n", "cp1252", ("a", "b")),
+        ("größe,b\n".encode("latin-1"), "latin-1", ("größe", "b")),
+        ("größe,b\n".encode("utf-16-be"), "utf-16-be", ("größe", "b")),
+        ("a,\u0a0ab\n".encode("utf-16-be"), "utf-16", ("a", "\u0a0ab")),
+        (b"\xef\xbb\xbfa,b\n", "utf-8", ("a", "b")),
+    ],
+)
+def test_an_encoding_can_be_stated(tmp_path, line, encoding, names):
+    """It is that of the lines behind the first one, whose letters may fit several."""
+    (tmp_path / "x.csv").write_bytes(line)
+    header = read_header(tmp_path / "x.csv", encoding=encoding)
+    assert (header.names, header.encoding) == (names, encoding)
+
+
+@pytest.mark.parametrize(
+    ("line", "encoding", "says"),
+    [
+        (b"\xef\xbb\xbfplanted,b\n", "cp1252", "begins with the mark of UTF-8 and is not in cp1252"),
+        ("gr\xf6\xdfe,planted\n".encode("latin-1"), "utf-8", "is not in utf-8"),
+        (b"planted,b\n", "klingon", "is not in klingon"),
+    ],
+)
+def test_an_encoding_that_does_not_fit_is_refused(tmp_path, line, encoding, says):
+    (tmp_path / "x.csv").write_bytes(line)
+    with pytest.raises(DataError, match=says) as refused:
+        read_header(tmp_path / "x.csv", encoding=encoding)
+    assert "planted" not in str(refused.value)
