@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from dpgm.cli.column_notes import unknown_notes, wide_bins_note
 from dpgm.cli.common import print_err, print_evidence_bins, print_json, print_out, print_table, stamp, unmeasured_note
 from dpgm_core.errors import InferenceError, ModelFileError, OptionError, TooLarge, did_you_mean
 
@@ -70,7 +71,7 @@ def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any, remarks: Se
         "converged": done.converged,
         "replicates": len(done.model.replicates),
         "certificate": dict(done.certificate),
-        "notes": [*remarks, *done.notes, *filter(None, [_wide_bins_note(done.model)])],
+        "notes": [*remarks, *done.notes, *filter(None, [wide_bins_note(done.model)])],
         "unmeasured": list(done.model.unmeasured),
         "misfit": _misfit(done.model),
         "structure_error": _structure_error(done.model),
@@ -193,17 +194,6 @@ def _most_precise(done: Fit) -> NoisyTables:
     return min(done.model.seen, key=lambda one: counted(one)[1])
 
 
-def _wide_bins_note(model: Model) -> str | None:
-    """Return a note on bins much wider than a neighbour, including bins found privately."""
-    from dpgm.related import answering, lacks_size, unanswered
-    from dpgm_core.models.within_bins import wide_note
-
-    if lacks_size(model):
-        return None
-    unmeasured = unanswered(model)
-    return wide_note(one for one in answering(model).domain if one.name not in unmeasured)
-
-
 def records_of(done: Fit) -> float:
     """Return the number of records behind a fit."""
     return _records_counted(_most_precise(done))
@@ -277,7 +267,7 @@ def print_fit(
             f"dpgm: the noise is larger than the average cell in {swamped} of {tables} tables, so finer "
             "detail there is noise; use fewer or smaller tables, or more budget"
         )
-    wide = _wide_bins_note(done.model)
+    wide = wide_bins_note(done.model)
     if wide is not None:
         print_err(f"dpgm: {wide}")
     _print_findings(done.model)
@@ -369,8 +359,6 @@ def _print_margins(model: Model, level: float | None) -> None:
     What was not measured is named, and what was measured in tied tables alone.
     """
     from dpgm.related import answering, lacks_size, unanswered
-    from dpgm_core.domain.attribute_tables import MISSING
-    from dpgm_core.models.findings import UNKNOWN_SHARE
     from dpgm_core.models.queries import BY_STRUCTURE
     from dpgm_core.releases.release import discoveries
 
@@ -380,10 +368,9 @@ def _print_margins(model: Model, level: float | None) -> None:
             "nor samples; its release stays: release tables that hold size too, and learn from both"
         )
         return
-    rows, tied = [], []
+    rows, tied, known = [], [], {}
     unmeasured = unanswered(model)
     answers = answering(model)
-    searched = {name for one in discoveries(model.releases) for name in one.names}
     for attribute in answers.domain:
         if attribute.name in unmeasured:
             continue
@@ -391,17 +378,7 @@ def _print_margins(model: Model, level: float | None) -> None:
             tied.append(attribute.name)
         intervals = None if level is None else answers.intervals(attribute.name, level=level)
         shares = answers.marginal(attribute.name) if intervals is None else intervals.estimate
-        own_label = attribute.labels[attribute.unknown] == MISSING  # of which the notes of a fit speak
-        if attribute.size > 1 and shares[attribute.unknown] > UNKNOWN_SHARE and not own_label:
-            why = (
-                "its values are too rare to be found; describe it in the domain, or give its search a larger share"
-                if attribute.name in searched
-                else "if that is a surprise, the file's values are not the domain's labels: see dpgm validate"
-            )
-            print_err(
-                f"dpgm: nearly all of {attribute.name!r} is {attribute.labels[attribute.unknown]!r}, where unknown "
-                f"values go; {why}"
-            )
+        known[attribute.name] = shares
         order = (
             sorted(range(attribute.size), key=lambda code: -shares[code])[:6]
             if attribute.size > 6
@@ -413,6 +390,9 @@ def _print_margins(model: Model, level: float | None) -> None:
             for code in order
         )
         rows.append([attribute.name, text + (", ..." if attribute.size > 6 else "")])
+    searched = {name for one in discoveries(model.releases) for name in one.names}
+    for note in unknown_notes(answers.domain, known, searched):
+        print_err(f"dpgm: {note}")
     sure = "" if level is None else f" ({100 * level:g}% interval)"
     print_table(["attribute", f"share of records in the model{sure}"], rows[:40])
     if tied:
