@@ -31,7 +31,8 @@ def unknown_notes(domain: Domain, shares: Mapping[str, FloatArray], searched: Ab
         own_label = attribute.labels[attribute.unknown] == MISSING  # of which the notes of a fit speak
         if attribute.size > 1 and shares[attribute.name][attribute.unknown] > UNKNOWN_SHARE and not own_label:
             why = (
-                "its values are too rare to be found; describe it in the domain, or give its search a larger share"
+                "its values are too rare to be found, or the search does not know their format; describe it in the "
+                "domain, or give its search a larger share"
                 if attribute.name in searched
                 else "if that is a surprise, the file's values are not the domain's labels: see dpgm validate"
             )
