@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dpgm_core._util.arrays import FloatArray
-    from dpgm_core.domain.domain import Domain
+    from dpgm_core.domain.attribute import Attribute
     from dpgm_core.models.model import Model
 
 __all__ = ["unknown_notes", "wide_bins_note"]
@@ -17,19 +17,18 @@ __all__ = ["unknown_notes", "wide_bins_note"]
 _MIN_COLUMNS, _MIN_UNKNOWN = 3, 0.05
 
 
-def unknown_notes(domain: Domain, shares: Mapping[str, FloatArray], searched: AbstractSet[str]) -> list[str]:
+def unknown_notes(tables: Sequence[tuple[Attribute, FloatArray]], searched: AbstractSet[str]) -> list[str]:
     """Return notes on columns of nearly all unknown values, and on a table with unknown ones in all columns.
 
-    shares: p(label) of each attribute that the model answers about. searched: attributes whose labels were found
-    privately.
+    tables: attributes with p(label) of each, by the model. searched: those whose labels were found privately.
     """
     from dpgm_core.domain.attribute_tables import MISSING
     from dpgm_core.models.findings import UNKNOWN_SHARE
 
     notes = []
-    for attribute in (domain[name] for name in shares):
+    for attribute, table in tables:
         own_label = attribute.labels[attribute.unknown] == MISSING  # of which the notes of a fit speak
-        if attribute.size > 1 and shares[attribute.name][attribute.unknown] > UNKNOWN_SHARE and not own_label:
+        if attribute.size > 1 and table[attribute.unknown] > UNKNOWN_SHARE and not own_label:
             why = (
                 "its values are too rare to be found, or the search does not know their format; describe it in the "
                 "domain, or give its search a larger share"
@@ -41,8 +40,8 @@ def unknown_notes(domain: Domain, shares: Mapping[str, FloatArray], searched: Ab
                 f"go; {why}"
             )
     # In a described column the label of unknown values may be one that records have.
-    if len(searched & shares.keys()) >= _MIN_COLUMNS:
-        least = min(float(table[[*{domain[name].unknown, domain[name].null}]].sum()) for name, table in shares.items())
+    if sum(attribute.name in searched for attribute, _ in tables) >= _MIN_COLUMNS:
+        least = min(float(table[[*{attribute.unknown, attribute.null}]].sum()) for attribute, table in tables)
         if least >= _MIN_UNKNOWN:
             notes.append(
                 f"in every column at least {100 * least:.0f} % of the records have no value or an unknown one, as "

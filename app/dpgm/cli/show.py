@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from dpgm.comparison.values import Comparison, Difference, Gap, Pair
     from dpgm.spec import Spec
+    from dpgm_core._util.arrays import FloatArray
     from dpgm_core.domain.attribute import Attribute
     from dpgm_core.domain.domain import Domain
     from dpgm_core.learning.contract import Fit
@@ -218,6 +219,7 @@ def print_fit(
 ) -> None:
     """Print a fit for people: files, cost, structure if it was chosen, margins, guarantee."""
     from dpgm_core.learning.learner_run import goodness_of_fit
+    from dpgm_core.models.within_bins import one_bin_note
     from dpgm_core.releases.session import caveats_of, sessions_of
     from dpgm_core.releases.totals import contradictions
 
@@ -257,19 +259,19 @@ def print_fit(
         if note not in selection_notes:  # they stand beside the structure
             print_err(f"note: {note}")
     print_out()
+    tables: Sequence[tuple[Attribute, FloatArray]] = ()
     try:
-        _print_margins(done.model, level if done.model.replicates else None)
+        tables = _print_margins(done.model, level if done.model.replicates else None)
     except TooLarge:
         print_out("exact answers do not fit in memory; ask with: dpgm query --inference loopy-bp")
-    swamped, tables = count_noisy_tables(done.model.seen)
+    swamped, count = count_noisy_tables(done.model.seen)
     if swamped:
         print_err(
-            f"dpgm: the noise is larger than the average cell in {swamped} of {tables} tables, so finer "
+            f"dpgm: the noise is larger than the average cell in {swamped} of {count} tables, so finer "
             "detail there is noise; use fewer or smaller tables, or more budget"
         )
-    wide = wide_bins_note(done.model)
-    if wide is not None:
-        print_err(f"dpgm: {wide}")
+    for note in filter(None, [wide_bins_note(done.model), one_bin_note(tables)]):
+        print_err(f"dpgm: {note}")
     _print_findings(done.model)
     print_out()
     print_out(done.model.guarantee())
@@ -353,10 +355,10 @@ def count_noisy_tables(releases: Sequence[NoisyTables]) -> tuple[int, int]:
     return sum(swamped.values()), len(swamped)
 
 
-def _print_margins(model: Model, level: float | None) -> None:
+def _print_margins(model: Model, level: float | None) -> list[tuple[Attribute, FloatArray]]:
     """Each attribute's most likely labels, in per cent, as the model has them, with intervals if a level is given.
 
-    What was not measured is named, and what was measured in tied tables alone.
+    What was not measured is named, and what was measured in tied tables alone. Returns the shares.
     """
     from dpgm.related import answering, lacks_size, unanswered
     from dpgm_core.models.queries import BY_STRUCTURE
@@ -367,8 +369,10 @@ def _print_margins(model: Model, level: float | None) -> None:
             "WARNING: no table that was measured holds 'size', the number of children, so the model neither answers "
             "nor samples; its release stays: release tables that hold size too, and learn from both"
         )
-        return
-    rows, tied, known = [], [], {}
+        return []
+    rows: list[list[str]] = []
+    tied: list[str] = []
+    tables: list[tuple[Attribute, FloatArray]] = []
     unmeasured = unanswered(model)
     answers = answering(model)
     for attribute in answers.domain:
@@ -378,7 +382,7 @@ def _print_margins(model: Model, level: float | None) -> None:
             tied.append(attribute.name)
         intervals = None if level is None else answers.intervals(attribute.name, level=level)
         shares = answers.marginal(attribute.name) if intervals is None else intervals.estimate
-        known[attribute.name] = shares
+        tables.append((attribute, shares))
         order = (
             sorted(range(attribute.size), key=lambda code: -shares[code])[:6]
             if attribute.size > 6
@@ -391,7 +395,7 @@ def _print_margins(model: Model, level: float | None) -> None:
         )
         rows.append([attribute.name, text + (", ..." if attribute.size > 6 else "")])
     searched = {name for one in discoveries(model.releases) for name in one.names}
-    for note in unknown_notes(answers.domain, known, searched):
+    for note in unknown_notes(tables, searched):
         print_err(f"dpgm: {note}")
     sure = "" if level is None else f" ({100 * level:g}% interval)"
     print_table(["attribute", f"share of records in the model{sure}"], rows[:40])
@@ -400,6 +404,7 @@ def _print_margins(model: Model, level: float | None) -> None:
         print_out(f"by structure, as {why}: {', '.join(tied)}")
     if unmeasured:
         print_out(unmeasured_note(unmeasured))
+    return tables
 
 
 # --- Names of output files ---

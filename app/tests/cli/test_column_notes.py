@@ -5,10 +5,9 @@ import pytest
 
 from dpgm.cli.column_notes import unknown_notes
 from dpgm_core.domain.attribute import Attribute
-from dpgm_core.domain.domain import Domain
 
 NAMES = ("a", "b", "c")
-DOMAIN = Domain(Attribute.of_labels(name, ["x", "y"], unknown="other", null="missing") for name in NAMES)
+COLUMNS = [Attribute.of_labels(name, ["x", "y"], unknown="other", null="missing") for name in NAMES]
 
 
 @pytest.mark.parametrize(
@@ -21,8 +20,7 @@ DOMAIN = Domain(Attribute.of_labels(name, ["x", "y"], unknown="other", null="mis
 )
 def test_unknown_values_in_every_column(unknown, missing, searched, said):
     """Both labels together, in three columns that were searched; one column below 5 % is enough for no note."""
-    table = np.array([0.5, 0.5 - unknown - missing, unknown, missing])
-    shares = dict.fromkeys(NAMES, table)
-    assert bool(unknown_notes(DOMAIN, shares, set(searched))) is said
-    shares["c"] = np.array([0.5, 0.46, 0.02, 0.02])
-    assert not unknown_notes(DOMAIN, shares, set(searched))
+    tables = [(one, np.array([0.5, 0.5 - unknown - missing, unknown, missing])) for one in COLUMNS]
+    assert bool(unknown_notes(tables, set(searched))) is said
+    tables[2] = COLUMNS[2], np.array([0.5, 0.46, 0.02, 0.02])
+    assert not unknown_notes(tables, set(searched))
