@@ -411,6 +411,11 @@ def start_run(data: Path, output: Path | None, rows: RowsAndColumns, amounts: di
     texts = {"domain.toml": metadata.to_toml(), "spec.toml": spec_text}
     _write(folder, texts, False, [data])
     print_err(f"dpgm: {spec} and domain.toml beside it say what is run")
+    if rows.person is not None:
+        print_err(
+            f"dpgm: of each person at most {rows.rows_per_person} rows count, and of all rows without a key together; "
+            f"the others are left out: for their number see dpgm validate {spec}"
+        )
     return spec
 
 
