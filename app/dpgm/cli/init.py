@@ -256,7 +256,7 @@ def rows_and_columns_options(function: Callable[..., None]) -> Callable[..., Non
         click.option(
             "--private",
             is_flag=True,
-            help="Find types, ranges and labels that nothing describes from the records, for a part of the budget.",
+            help="Find what nothing describes from the records, for a part of the budget.",
         ),
         click.option("--ask", is_flag=True, help="Ask for what nothing describes, line by line."),
         click.option(
@@ -266,9 +266,9 @@ def rows_and_columns_options(function: Callable[..., None]) -> Callable[..., Non
             "--first-line-is-names",
             "is_names",
             is_flag=True,
-            help="The first line has the names, although some look like numbers or dates.",
+            help="Names in the first line may look like numbers or dates.",
         ),
-        click.option("--encoding", help="Encoding of a CSV file, such as cp1252.  [default: that of its first line]"),
+        click.option("--encoding", help="Of a CSV file, such as cp1252.  [default: by its first line]"),
     ]
 
     @wraps(function)
