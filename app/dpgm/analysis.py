@@ -15,10 +15,12 @@ from dpgm.comparison.subjects import RecordsSide, Synthetic, read_subject
 from dpgm.formulas import Formula, Response, present_codes, read_formula
 from dpgm.moments import ANYWHERE, Question, correlations, group_means, two_way_table
 from dpgm_core._util.arrays import FloatArray
+from dpgm_core._util.toml import toml_value
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, InferenceError, OptionError, clipped, listed, printable
 from dpgm_core.models.analysis import BY_STRUCTURE, MOSTLY_MEASURED, CorrectedEstimates, estimate
 from dpgm_core.models.functionals import Family, Moments, Regression
+from dpgm_core.models.intervals import rows_note
 from dpgm_core.models.model import Model
 from dpgm_core.pipeline.evaluation import tabulate
 from dpgm_core.releases.session import stamp_of
@@ -249,6 +251,7 @@ class Analysis:
 
     def _support(self) -> list[str]:
         found = self.estimates
+        planned = {"formula": self.formula, "groups": True} if self.kind == "groups" else self.formula
         lines = []
         for standing in (MOSTLY_MEASURED, BY_STRUCTURE):
             at = [one for one in range(len(self.names)) if found.standing[one] == standing]
@@ -262,7 +265,9 @@ class Analysis:
                 f"{of} are mostly measured; no table tells this part of them: {named}{more}."
                 if standing == MOSTLY_MEASURED
                 else f"{of} rest on dependence that no table measured: {named}{more}. Their intervals are not "
-                "promised. To measure it, put this formula under [research]."
+                f"promised. To measure it, put regressions = {toml_value([planned])} under [research] in the spec of a "
+                "new run, with a domain whose labels and bins are known, such as the one that fit wrote "
+                '(domain = "x.domain.toml").'
             )
         return lines or [f"All {self._noun} are measured: released tables hold all that they rest on."]
 
@@ -356,7 +361,10 @@ def analyse(
         event=None if response is None else response.event,
         estimates=estimates,
         test=_test(estimates, found.shown) if kind == "table" else None,
-        notes=_notes(read, numeric, bool(estimates.unstable[: found.shown].any()), left_out),
+        notes=(
+            *_notes(read, numeric, bool(estimates.unstable[: found.shown].any()), left_out),
+            *filter(None, [rows_note(model.releases)]),
+        ),
         question=found,
         stamp=stamp_of(model.releases, model.guarantee()),
     )

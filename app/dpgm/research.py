@@ -126,7 +126,8 @@ def _read(domain: Domain, analysis: PlannedAnalysis) -> Formula:
         if name in domain.undetermined:
             raise StructureError(
                 f"{clipped(analysis.formula, 200)}: the labels or bins of {name!r} are still to be found privately, so "
-                "no tables can be planned for it; give it public labels or bins"
+                "no tables can be planned for it; give it public labels or bins, "
+                "or name the domain that an earlier run found"
             )
     return formula
 

@@ -297,3 +297,12 @@ def test_a_model_without_a_release_is_refused():
     with pytest.raises(OptionError, match="the model carries no release, so nothing is known of its noise"):
         analyse(dpgm.Model(structure, dpgm.Tables.zeros(structure)), "income ~ sex")
     assert dpgm.analyse is analyse
+
+
+def test_rows_of_a_person_are_said_to_count_as_independent(exact):
+    """A note where a person may have several rows, with the factor of the worst case; none where each has one."""
+    assert not any("rows" in note for note in analyse(exact, "income ~ sex").notes)
+    release = learned([("income", "sex")]).releases[0]
+    several = evolve(release, terms=evolve(release.terms, person="id", rows_per_person=9))
+    notes = analyse(dpgm.learn(several, "eb-map").model, "income ~ sex").notes
+    assert any("rows as independent" in note and "up to 3 times too narrow" in note for note in notes)

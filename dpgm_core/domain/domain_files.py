@@ -9,6 +9,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterable, Mapping
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any, cast
@@ -34,7 +35,12 @@ _ARROW = (".parquet", ".arrow", ".feather", ".ipc")
 
 
 def read_metadata(
-    source: Any, *, codebooks: Iterable[Any] = (), schema_is_public: bool = False, first_line_is_names: bool = False
+    source: Any,
+    *,
+    codebooks: Iterable[Any] = (),
+    schema_is_public: bool = False,
+    first_line_is_names: bool = False,
+    encoding: str | None = None,
 ) -> Metadata:
     """Read what describes a table: types, ranges and labels as they are declared, and never a record.
 
@@ -49,8 +55,8 @@ def read_metadata(
     for each column and code. They may name no column that a source of records lacks. schema_is_public: whether the
     categories in a schema were written down before the data were seen; if not they are not read, as they usually are
     the values that occur. first_line_is_names: of a CSV file, also where some of the names are numbers or dates, which
-    is refused else, as the line may be a record. A column with a range and no bins gets one for each of at most 100
-    whole numbers, else 32.
+    is refused else, as the line may be a record. encoding: of a CSV file; None takes it from the first line. A column
+    with a range and no bins gets one for each of at most 100 whole numbers, else 32.
 
     Raises DomainError, and DataError for a source of records that cannot be read.
 
@@ -62,7 +68,8 @@ def read_metadata(
             raise DomainError(f"{key} must be True or False, got {said!r:.80}")
     if isinstance(codebooks, (str, PathLike, Mapping, Metadata)):
         raise DomainError("codebooks must be a list of descriptions, such as ['codes.csv']")
-    described = [] if source is None else [_described(source, schema_is_public, is_names=first_line_is_names)]
+    read = partial(_described, is_names=first_line_is_names, encoding=encoding)
+    described = [] if source is None else [read(source, schema_is_public)]
     more = [_described(one, schema_is_public, codebook=True) for one in codebooks]
     if not described and not more:
         raise DomainError("there is nothing to read: give a file that describes the columns")
@@ -93,7 +100,14 @@ def check_columns(metadata: Metadata, columns: Iterable[str], data: Any) -> None
         raise DomainError(f"the metadata describe {shown}, which {what} does not name among its columns")
 
 
-def _described(source: Any, schema_is_public: bool, *, codebook: bool = False, is_names: bool = False) -> Metadata:
+def _described(
+    source: Any,
+    schema_is_public: bool,
+    *,
+    codebook: bool = False,
+    is_names: bool = False,
+    encoding: str | None = None,
+) -> Metadata:
     if isinstance(source, Metadata):
         return source
     if isinstance(source, Mapping):
@@ -109,7 +123,7 @@ def _described(source: Any, schema_is_public: bool, *, codebook: bool = False, i
     if name.endswith(CSV):
         if codebook:
             return read_codebook(path)
-        return Metadata(tables={one: {} for one in read_header(path, is_names=is_names).names})
+        return Metadata(tables={one: {} for one in read_header(path, is_names=is_names, encoding=encoding).names})
     if name.endswith(_ARROW) or path.is_dir():
         return arrow_file(path, schema_is_public=schema_is_public)
     if name.endswith((".json", ".toml")):
@@ -383,21 +397,27 @@ class Header:
     skip_blanks: bool = False
 
 
-def read_header(path: Path, *, is_names: bool = False) -> Header:
+def read_header(path: Path, *, is_names: bool = False, encoding: str | None = None) -> Header:
     """Read the first line of a CSV file, plain or gzipped. Raises DataError, which never quotes the line.
 
-    is_names: somebody who knows says that it names columns, though some of them are numbers or dates, such as years.
+    is_names: somebody who knows says that it names columns, though some of them are numbers or dates, such as years;
+    fields without a name of their own are then given by their numbers.
 
     The delimiter is the one of comma, semicolon, tab and bar that stands most often outside of quotes; the encoding is
-    what a byte order mark says, else UTF-8, or cp1252 for a line that is not UTF-8.
+    what a byte order mark says, else UTF-8, or cp1252 for a line that is not UTF-8. encoding: of the whole file, where
+    somebody knows it: lines behind the first one may have letters that it lacks.
     """
-    line, encoding = _first_line(path)
-    text = _decoded(line, encoding)
-    if text is None and encoding == "utf-8":
-        text, encoding = _decoded(line, "cp1252"), "cp1252"
+    line, read_as = _first_line(path, encoding)
+    if encoding is not None and not read_as.startswith(encoding):
+        raise DataError(f"{path} begins with the mark of {read_as.upper()} and is not in {encoding}; leave that out")
+    text = _decoded(line, read_as)
+    if text is None and encoding is None and read_as == "utf-8":
+        text, read_as = _decoded(line, "cp1252"), "cp1252"
     if text is None:
         raise DataError(
             f"{path}: the first line, which must name the columns, is of no encoding known; save it as UTF-8"
+            if encoding is None
+            else f"{path}: the first line, which must name the columns, is not in {encoding}"
         )
     text = text.removesuffix("\n").removesuffix("\r")
     if not text.strip():
@@ -413,39 +433,52 @@ def read_header(path: Path, *, is_names: bool = False) -> Header:
     except csv.Error:  # a field too long
         names = ()
     values = () if is_names else filter(_VALUE.fullmatch, names)
-    if not names or first_repeated(names) is not None or not all(names) or any(values):
+    wrong = not all(names) or first_repeated(names) is not None
+    if is_names and names and wrong:
+        unnamed = [at for at, name in enumerate(names, start=1) if not name]
+        again = [at for at, name in enumerate(names, start=1) if name and name in names[: at - 1]]
+        which, what = (unnamed, "without a name") if unnamed else (again, "that repeat a name")
+        shown = ", ".join(map(str, which[:3])) + (", ..." if len(which) > 3 else "")
+        raise DataError(
+            f"{path}: the first line does not name columns: fields {what}: number {shown}; write a name for each into "
+            "the file"
+        )
+    if not names or wrong or any(values):
         # One sentence for all of these: which of them it is would tell of a record, if the line is one.
         raise DataError(
             f"{path}: the first line does not name columns: a field is empty, a number or a date, or stands twice, so "
-            "perhaps it is a record; put a line of names first, or if some names are numbers, say --first-line-is-names"
+            "perhaps it is a record; put a line of names first. If it is the names: write those that are missing or "
+            "repeated into the file, and if some are numbers or dates, say --first-line-is-names"
         )
     return Header(
         names=names,
         delimiter=delimiter,
-        encoding="utf-16" if encoding.startswith("utf-16") else encoding,  # its mark says the order of bytes
+        encoding=encoding or ("utf-16" if read_as.startswith("utf-16") else read_as),  # the mark has the order of bytes
         quoting=bare != text,
         skip_blanks=any(part[:1] == " " for part in bare.split(delimiter)),
     )
 
 
 def _decoded(line: bytes, encoding: str) -> str | None:
-    """The text; None where it is of another encoding, as the error would hold the line."""
+    """The text; None where it is of another encoding or of none known, as the error would hold the line."""
     try:
         return line.decode(encoding)
-    except UnicodeDecodeError:
+    except (UnicodeDecodeError, LookupError):
         return None
 
 
-def _first_line(path: Path) -> tuple[bytes, str]:
-    """The bytes up to the first line end, without a byte order mark, and the encoding."""
+def _first_line(path: Path, stated: str | None) -> tuple[bytes, str]:
+    """The bytes up to the first line end, without a byte order mark, and the encoding: the mark's or the stated one."""
     try:
         with (
             open_regular(path) as file,
             cast(IO[bytes], gzip.open(file) if path.suffix.lower() == ".gz" else file) as stream,
         ):
             line = stream.readline(MAX_LINE + 1)
-            encoding = next((name for mark, name in _MARKS.items() if line.startswith(mark)), "utf-8")
-            if encoding != "utf-8":
+            encoding = next((name for mark, name in _MARKS.items() if line.startswith(mark)), stated or "utf-8")
+            if encoding == "utf-16":  # without a mark, as the csv source reads it
+                encoding = "utf-16-be" if line.startswith(b"\0") else "utf-16-le"
+            if encoding.startswith("utf-16"):
                 # A unit has two bytes; the byte of LF may be half of another letter.
                 end = b"\n\0" if encoding == "utf-16-le" else b"\0\n"
                 line += stream.read(len(line) % 2)

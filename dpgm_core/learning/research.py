@@ -402,7 +402,8 @@ class _Guess:
         if undetermined:
             raise StructureError(
                 f"the labels or bins of {undetermined[0]!r} are still to be found privately, so no tables can be "
-                "planned for an analysis of it; give it public labels or bins"
+                "planned for an analysis of it; give it public labels or bins, "
+                "or name the domain that an earlier run found"
             )
         shape = domain.shape(names)
         if math.prod(shape) > _MAX_CELLS:

@@ -29,6 +29,7 @@ __all__ = [
     "decoders_of",
     "fit_wide_bins",
     "missing_code",
+    "one_bin_note",
     "ordered_bin_distribution",
     "tables_of_wide",
     "wide_bins",
@@ -288,6 +289,7 @@ def _of_labels(attribute: Attribute) -> BinDistribution:
 #: that it was chosen on, the mean gains less than 1 % of a standard deviation.
 _MIN_WIDTH_RATIO = 4
 _MAX_NAMED = 5  # attributes in a note
+_MAX_BIN_SHARE = 0.9  # of a column's numbers, in a bin of several possible ones
 _MAX_HALVINGS = 200
 
 
@@ -352,6 +354,29 @@ def wide_note(attributes: Iterable[Attribute]) -> str | None:
         f"some bins are at least {_MIN_WIDTH_RATIO} times as wide as a neighbour: {shown}; numbers in them are not "
         "spread evenly, but decrease exponentially at the rate that the counts of both bins give; add edges there if "
         "you can, or keep such bins even with shape = 'uniform'"
+    )
+
+
+def one_bin_note(tables: Iterable[tuple[Attribute, FloatArray]]) -> str | None:
+    """Return a sentence that names columns with nearly all numbers in one bin of several values; None without any.
+
+    tables: attributes with a model's marginals of them, (codes,) each.
+    """
+    parts = []
+    for one, table in tables:
+        dist = None if one.edges is None else bin_distribution(one)
+        if dist is not None:
+            inside = np.where(dist.present, table, 0.0)
+            code = int(inside.argmax())
+            if dist.low[code] < dist.high[code] and inside[code] > _MAX_BIN_SHARE * inside.sum():
+                parts.append(f"{one.name!r} ({one.labels[code]})")
+    if not parts:
+        return None
+    shown = ", ".join(parts[:_MAX_NAMED]) + (", ..." if len(parts) > _MAX_NAMED else "")
+    return (
+        f"over {100 * _MAX_BIN_SHARE:.0f} % of a column's numbers lie in one bin: {shown}; means, quantiles and "
+        "correlations are known no closer than that bin, and intervals do not include it; describe narrower bins in "
+        "the domain"
     )
 
 

@@ -12,7 +12,15 @@ from scipy import stats
 from dpgm_core import Attribute, Domain, Model, SeededRandomness, Structure, Tables
 from dpgm_core.domain.values import Values
 from dpgm_core.models.orders import orders_among
-from dpgm_core.models.within_bins import bin_distribution, decoder, fit_wide_bins, missing_code, wide_bins, wide_note
+from dpgm_core.models.within_bins import (
+    bin_distribution,
+    decoder,
+    fit_wide_bins,
+    missing_code,
+    one_bin_note,
+    wide_bins,
+    wide_note,
+)
 
 LAWS = [
     ([0, 18, 65, 120], Values(kind="integer")),
@@ -416,3 +424,15 @@ def test_an_even_shape_can_be_stated_and_the_note_names_the_bins():
     assert "'x' (100-1000 and 2 more)" in str(wide_note([column([0, 1, 10, 100, 1000])]))
     private = Attribute.from_dict("p", {"type": "number", "min": 0, "max": 9, "bins": {"private": 4}})
     assert wide_note([column([0, 18, 65]), private]) is None
+
+
+def test_columns_with_nearly_all_numbers_in_one_bin_are_named():
+    """Of the records that have a number, and not where the bin holds a single number, or labels are no bins."""
+    wide, single = column([0, 151, 152, 360], kind="number"), column([0, 1, 152, 360])
+    inside = np.array([0.01, 0.6, 0.01, 0.38])
+    note = one_bin_note([(wide, inside)])
+    assert note is not None and "over 90 % of a column's numbers lie in one bin: 'x' ([151, 152))" in note
+    assert one_bin_note([(wide, np.array([0.05, 0.54, 0.03, 0.38]))]) is None
+    assert one_bin_note([(single, inside[[1, 0, 2, 3]])]) is None
+    assert one_bin_note([(wide, np.array([0.0, 0.0, 0.0, 1.0]))]) is None
+    assert one_bin_note([(Attribute.of_labels("y", ["1", "2"], unknown="1"), np.array([1.0, 0.0]))]) is None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from attrs import evolve, frozen
+from attrs import astuple, evolve, frozen
 
 from dpgm.cli.common import (
     FILE,
@@ -60,9 +60,8 @@ class _Start:
         from dpgm_core.domain.domain_files import is_data
 
         own = (self.epsilon, self.delta, self.output, self.one_row_each)
-        rows = (self.rows.person, self.rows.drop, self.rows.private, self.rows.ask, self.rows.share)
         if not is_data(path):
-            if any((*own, *rows)):
+            if any((*own, *astuple(self.rows))):
                 raise OptionError(
                     hint_not_a_spec(path)
                     or "these options describe a file of records, such as a.csv; a spec says itself whose its rows are "

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from attrs import asdict, evolve, frozen
+from attrs import asdict, evolve, fields, frozen
 
 from dpgm.cli.common import FILE, RECORDS, print_err, print_out
 from dpgm_core.errors import OptionError, did_you_mean, printable
@@ -98,7 +98,8 @@ class RowsAndColumns:
     """Whose the rows are, which columns are left out, and what happens to those that nothing describes.
 
     drop: names; before `with_columns` also texts of several. private: types, ranges and labels of such columns are
-    found from the records. ask: each of these is asked for.
+    found from the records. ask: each of these is asked for. is_names: the first line of a CSV file has names, although
+    some look like values. encoding: of a CSV file; None takes that of its first line.
     """
 
     person: str | None
@@ -107,8 +108,14 @@ class RowsAndColumns:
     private: bool
     ask: bool
     share: str | None = None
+    is_names: bool = False
+    encoding: str | None = None
 
     def __attrs_post_init__(self) -> None:
+        from dpgm_core.components.registry import make
+
+        if self.encoding is not None:
+            make("source", "csv", path="x.csv", encoding=self.encoding)  # which checks it
         if (self.person is None) != (self.rows_per_person is None):
             raise OptionError(
                 "--person and --rows-per-person go together: the column with a person's key, and how many rows of "
@@ -193,9 +200,7 @@ def _ask(metadata: Metadata, rows: RowsAndColumns) -> tuple[Metadata, RowsAndCol
                     print_err(f"dpgm: {error}")
                     continue
             break
-    return evolve(metadata, tables=tables), RowsAndColumns(
-        person, many, tuple(drop), rows.private, rows.ask, rows.share
-    )
+    return evolve(metadata, tables=tables), evolve(rows, person=person, rows_per_person=many, drop=tuple(drop))
 
 
 def _prompt(question: str, **how: Any) -> Any:
@@ -241,7 +246,7 @@ def _number(text: str) -> int | float | str:
 
 
 def rows_and_columns_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add `--person`, `--rows-per-person`, `--drop`, `--private` and `--ask`, which the function gets as `rows`."""
+    """Add the options that `RowsAndColumns` holds, which the function gets as `rows`."""
     from functools import wraps
 
     options = [
@@ -251,26 +256,25 @@ def rows_and_columns_options(function: Callable[..., None]) -> Callable[..., Non
         click.option(
             "--private",
             is_flag=True,
-            help="Find types, ranges and labels that nothing describes from the records, for a part of the budget.",
+            help="Find what nothing describes from the records, for a part of the budget.",
         ),
         click.option("--ask", is_flag=True, help="Ask for what nothing describes, line by line."),
         click.option(
             "--share", help="Of the budget, as mu squared, for what is found from the records.  [default: 1/20]"
         ),
+        click.option(
+            "--first-line-is-names",
+            "is_names",
+            is_flag=True,
+            help="Names in the first line may look like numbers or dates.",
+        ),
+        click.option("--encoding", help="Of a CSV file, such as cp1252.  [default: by its first line]"),
     ]
 
     @wraps(function)
-    def collected(
-        *arguments: object,
-        person: str | None,
-        rows_per_person: int | None,
-        drop: tuple[str, ...],
-        private: bool,
-        ask: bool,
-        share: str | None,
-        **more: object,
-    ) -> None:
-        function(*arguments, rows=RowsAndColumns(person, rows_per_person, drop, private, ask, share), **more)
+    def collected(*arguments: object, **named: Any) -> None:
+        parts = {one.name: named.pop(one.name) for one in fields(RowsAndColumns)}
+        function(*arguments, rows=RowsAndColumns(**parts), **named)
 
     decorated: Callable[..., None] = collected
     for option in reversed(options):
@@ -294,12 +298,6 @@ def rows_and_columns_options(function: Callable[..., None]) -> Callable[..., Non
 @click.option(
     "--schema-is-public", is_flag=True, help="Use a schema's categories: they were not collected from the records."
 )
-@click.option(
-    "--first-line-is-names",
-    "is_names",
-    is_flag=True,
-    help="The first line has the names, although some look like numbers or dates.",
-)
 @click.option("--name", help="Name of the run and its files; by default that of the data.")
 @click.option("--epsilon", default="1", show_default=True, help="Epsilon of the budget, exact, such as 1 or 0.5.")
 @click.option("--delta", help="Delta of the budget, far below 1 / number of people, such as 1e-9. [default: none]")
@@ -312,7 +310,6 @@ def init(
     data: Path | str | None,
     codebooks: tuple[Path, ...],
     schema_is_public: bool,
-    is_names: bool,
     name: str | None,
     epsilon: str,
     delta: str | None,
@@ -342,7 +339,8 @@ def init(
     if len(sources) > 1:
         more = {"--data": data is not None, "--codebook": bool(codebooks), "--person": rows.person is not None}
         more |= {"--drop": bool(rows.drop), "--private": rows.private, "--ask": rows.ask, "--share": bool(rows.share)}
-        options = (schema_is_public, is_names, epsilon, delta, neighbours)
+        more |= {"--encoding": rows.encoding is not None}
+        options = (schema_is_public, rows.is_names, epsilon, delta, neighbours)
         _init_two([one for one in sources if isinstance(one, Path)], output, name, options, more, overwrite)
         return
     assert not isinstance(source, str)
@@ -353,9 +351,13 @@ def init(
             raise OptionError(f"{source.name} is a file of records, so --data is not needed; leave it out")
         data = source
     metadata = read_metadata(
-        source, codebooks=codebooks, schema_is_public=schema_is_public, first_line_is_names=is_names
+        source,
+        codebooks=codebooks,
+        schema_is_public=schema_is_public,
+        first_line_is_names=rows.is_names,
+        encoding=rows.encoding,
     )
-    left_out = _left_out(metadata, data, is_names) if isinstance(data, Path) and data != source else ()
+    left_out = _left_out(metadata, data, rows) if isinstance(data, Path) and data != source else ()
     rows = rows.with_columns([*metadata.tables, *left_out])
     if rows.ask:
         metadata, rows = _ask(metadata, rows)
@@ -367,7 +369,12 @@ def init(
         if "todo" not in table:
             attribute_fields(column, table)  # what a run would refuse is refused here
     amounts = {"epsilon": epsilon} if delta is None else {"epsilon": epsilon, "delta": delta}
-    parts = {"data": _data_line(data, output, is_names), "domain": _DOMAIN, "whose": rows.whose(), "selector": "auto"}
+    parts = {
+        "data": _data_line(data, output, rows),
+        "domain": _DOMAIN,
+        "whose": rows.whose(),
+        "selector": "auto",
+    }
     spec = _spec(name, parts, data, amounts, neighbours)
     written = {"domain.toml": metadata.to_toml(), "spec.toml": spec}
     _write(output, written, overwrite, [one for one in (source, data, *codebooks) if isinstance(one, Path)])
@@ -385,13 +392,18 @@ def start_run(data: Path, output: Path | None, rows: RowsAndColumns, amounts: di
     spec = folder / "spec.toml"
     if os.path.lexists(spec):
         raise OptionError(f"{spec} is there from an earlier run; go on with dpgm fit {spec}, or another folder, -o")
-    metadata = read_metadata(data)
+    metadata = read_metadata(data, first_line_is_names=rows.is_names, encoding=rows.encoding)
     columns = list(metadata.tables)
     rows = rows.with_columns(columns)
     if rows.ask:
         metadata, rows = _ask(metadata, rows)
     metadata = rows.apply(metadata, columns)
-    parts = {"data": _data_line(data, folder, False), "domain": _DOMAIN, "whose": rows.whose(), "selector": "auto"}
+    parts = {
+        "data": _data_line(data, folder, rows),
+        "domain": _DOMAIN,
+        "whose": rows.whose(),
+        "selector": "auto",
+    }
     spec_text = _spec(None, parts, data, amounts, "add-remove")
     if len(metadata.tables) == 1:  # no pairs to choose from
         alone = f'{{ cliques = {toml_value([list(metadata.tables)])} }}\nmechanism = "gaussian"'
@@ -399,6 +411,11 @@ def start_run(data: Path, output: Path | None, rows: RowsAndColumns, amounts: di
     texts = {"domain.toml": metadata.to_toml(), "spec.toml": spec_text}
     _write(folder, texts, False, [data])
     print_err(f"dpgm: {spec} and domain.toml beside it say what is run")
+    if rows.person is not None:
+        print_err(
+            f"dpgm: of each person at most {rows.rows_per_person} rows count, and of all rows without a key together; "
+            f"the others are left out: for their number see dpgm validate {spec}"
+        )
     return spec
 
 
@@ -462,13 +479,13 @@ def _init_two(
     print_out(f"next: fill in what is to do in {path}, then dpgm plan {path}; dpgm validate {path}; dpgm fit {path}")
 
 
-def _left_out(metadata: Metadata, data: Path, is_names: bool) -> Sequence[str]:
+def _left_out(metadata: Metadata, data: Path, rows: RowsAndColumns) -> Sequence[str]:
     """Return columns without metadata. Raises DomainError for metadata of columns that do not exist."""
     from dpgm_core.domain.domain_files import check_columns, is_data, read_metadata
 
     if not data.exists() or not is_data(data):
         return ()  # not there yet, or another source's format
-    columns = read_metadata(data, first_line_is_names=is_names).tables
+    columns = read_metadata(data, first_line_is_names=rows.is_names, encoding=rows.encoding).tables
     check_columns(metadata, columns, data)
     return [column for column in columns if column not in metadata.tables]
 
@@ -511,19 +528,22 @@ def _stem(data: Path | str) -> str:
     return re.sub(r"[^\w.-]", "-", stem).lstrip(".")[:60] or "run"
 
 
-def _data_line(data: Path | str | None, folder: Path, is_names: bool) -> str:
+def _data_line(data: Path | str | None, folder: Path, rows: RowsAndColumns) -> str:
     """Return the data line of the spec: a file name, with its dialect where that is not the default."""
     from dpgm_core._util.toml import toml_value
     from dpgm_core.domain.domain_files import CSV
 
+    is_csv = isinstance(data, Path) and data.name.lower().endswith(CSV)
+    if rows.encoding is not None and not is_csv:
+        raise OptionError("--encoding is for a CSV file on this machine; leave it out, and edit spec.toml")
     if data is None:
         return 'data = "TODO"  # the file of records'
-    line = f"data = {toml_value(data if isinstance(data, str) else _data_value(data, folder, is_names))}"
-    is_csv = isinstance(data, Path) and data.name.lower().endswith(CSV)
+    how = data if isinstance(data, str) else _data_value(data, folder, rows.is_names, rows.encoding)
+    line = f"data = {toml_value(how)}"
     return f"{_QUOTES}\n{line}" if is_csv else line
 
 
-def _data_value(data: Path, folder: Path, is_names: bool) -> str | dict[str, object]:
+def _data_value(data: Path, folder: Path, is_names: bool, encoding: str | None = None) -> str | dict[str, object]:
     """Return a file name, or a table with its dialect where that is not the default."""
     from dpgm_core.domain.domain_files import CSV, Header, read_header
 
@@ -532,7 +552,7 @@ def _data_value(data: Path, folder: Path, is_names: bool) -> str | dict[str, obj
     if not data.name.lower().endswith(CSV):
         return path
     usual = asdict(Header(names=()))
-    header = asdict(read_header(data, is_names=is_names))
+    header = asdict(read_header(data, is_names=is_names, encoding=encoding))
     dialect = {key: value for key, value in header.items() if key != "names" and value != usual[key]}
     plain = not dialect and data.name.lower().endswith((".csv", ".csv.gz"))
     return path if plain else {"source": "csv", "path": path, **dialect}

@@ -246,6 +246,7 @@ def _print_answer(
 ) -> None:
     """The answer, row by row. loaded: the model, and what makes replicates, once all has been checked."""
     from dpgm.related import answering
+    from dpgm_core.models.intervals import rows_note
     from dpgm_core.releases.session import caveats_of
 
     model, refitted = loaded
@@ -272,8 +273,9 @@ def _print_answer(
         form = "~{:.2g}" if standing == "by structure" else "{:.6f}"  # weaker answers look weaker
         print_table([*question.names, *columns], [[*names, *map(form.format, row)] for names, row in rows])
         _print_standing(standing, interval)
-        if interval is not None and interval.note is not None:
-            print_out(interval.note)
+        if interval is not None:
+            for note in filter(None, [interval.note, rows_note(model.releases)]):
+                print_out(note)
         _print_estimates(inference, estimates)
         return
     keys = [name.replace(" ", "_") for name in columns]

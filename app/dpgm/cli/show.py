@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from dpgm.cli.column_notes import unknown_notes, wide_bins_note
 from dpgm.cli.common import print_err, print_evidence_bins, print_json, print_out, print_table, stamp, unmeasured_note
 from dpgm_core.errors import InferenceError, ModelFileError, OptionError, TooLarge, did_you_mean
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from dpgm.comparison.values import Comparison, Difference, Gap, Pair
     from dpgm.spec import Spec
+    from dpgm_core._util.arrays import FloatArray
     from dpgm_core.domain.attribute import Attribute
     from dpgm_core.domain.domain import Domain
     from dpgm_core.learning.contract import Fit
@@ -70,7 +72,7 @@ def summary(done: Fit, path: Path, saved: Sequence[Path], left: Any, remarks: Se
         "converged": done.converged,
         "replicates": len(done.model.replicates),
         "certificate": dict(done.certificate),
-        "notes": [*remarks, *done.notes, *filter(None, [_wide_bins_note(done.model)])],
+        "notes": [*remarks, *done.notes, *filter(None, [wide_bins_note(done.model)])],
         "unmeasured": list(done.model.unmeasured),
         "misfit": _misfit(done.model),
         "structure_error": _structure_error(done.model),
@@ -193,17 +195,6 @@ def _most_precise(done: Fit) -> NoisyTables:
     return min(done.model.seen, key=lambda one: counted(one)[1])
 
 
-def _wide_bins_note(model: Model) -> str | None:
-    """Return a note on bins much wider than a neighbour, including bins found privately."""
-    from dpgm.related import answering, lacks_size, unanswered
-    from dpgm_core.models.within_bins import wide_note
-
-    if lacks_size(model):
-        return None
-    unmeasured = unanswered(model)
-    return wide_note(one for one in answering(model).domain if one.name not in unmeasured)
-
-
 def records_of(done: Fit) -> float:
     """Return the number of records behind a fit."""
     return _records_counted(_most_precise(done))
@@ -228,6 +219,7 @@ def print_fit(
 ) -> None:
     """Print a fit for people: files, cost, structure if it was chosen, margins, guarantee."""
     from dpgm_core.learning.learner_run import goodness_of_fit
+    from dpgm_core.models.within_bins import one_bin_note
     from dpgm_core.releases.session import caveats_of, sessions_of
     from dpgm_core.releases.totals import contradictions
 
@@ -267,19 +259,19 @@ def print_fit(
         if note not in selection_notes:  # they stand beside the structure
             print_err(f"note: {note}")
     print_out()
+    tables: Sequence[tuple[Attribute, FloatArray]] = ()
     try:
-        _print_margins(done.model, level if done.model.replicates else None)
+        tables = _print_margins(done.model, level if done.model.replicates else None)
     except TooLarge:
         print_out("exact answers do not fit in memory; ask with: dpgm query --inference loopy-bp")
-    swamped, tables = count_noisy_tables(done.model.seen)
+    swamped, count = count_noisy_tables(done.model.seen)
     if swamped:
         print_err(
-            f"dpgm: the noise is larger than the average cell in {swamped} of {tables} tables, so finer "
+            f"dpgm: the noise is larger than the average cell in {swamped} of {count} tables, so finer "
             "detail there is noise; use fewer or smaller tables, or more budget"
         )
-    wide = _wide_bins_note(done.model)
-    if wide is not None:
-        print_err(f"dpgm: {wide}")
+    for note in filter(None, [wide_bins_note(done.model), one_bin_note(tables)]):
+        print_err(f"dpgm: {note}")
     _print_findings(done.model)
     print_out()
     print_out(done.model.guarantee())
@@ -363,14 +355,12 @@ def count_noisy_tables(releases: Sequence[NoisyTables]) -> tuple[int, int]:
     return sum(swamped.values()), len(swamped)
 
 
-def _print_margins(model: Model, level: float | None) -> None:
+def _print_margins(model: Model, level: float | None) -> list[tuple[Attribute, FloatArray]]:
     """Each attribute's most likely labels, in per cent, as the model has them, with intervals if a level is given.
 
-    What was not measured is named, and what was measured in tied tables alone.
+    What was not measured is named, and what was measured in tied tables alone. Returns the shares.
     """
     from dpgm.related import answering, lacks_size, unanswered
-    from dpgm_core.domain.attribute_tables import MISSING
-    from dpgm_core.models.findings import UNKNOWN_SHARE
     from dpgm_core.models.queries import BY_STRUCTURE
     from dpgm_core.releases.release import discoveries
 
@@ -379,11 +369,12 @@ def _print_margins(model: Model, level: float | None) -> None:
             "WARNING: no table that was measured holds 'size', the number of children, so the model neither answers "
             "nor samples; its release stays: release tables that hold size too, and learn from both"
         )
-        return
-    rows, tied = [], []
+        return []
+    rows: list[list[str]] = []
+    tied: list[str] = []
+    tables: list[tuple[Attribute, FloatArray]] = []
     unmeasured = unanswered(model)
     answers = answering(model)
-    searched = {name for one in discoveries(model.releases) for name in one.names}
     for attribute in answers.domain:
         if attribute.name in unmeasured:
             continue
@@ -391,17 +382,7 @@ def _print_margins(model: Model, level: float | None) -> None:
             tied.append(attribute.name)
         intervals = None if level is None else answers.intervals(attribute.name, level=level)
         shares = answers.marginal(attribute.name) if intervals is None else intervals.estimate
-        own_label = attribute.labels[attribute.unknown] == MISSING  # of which the notes of a fit speak
-        if attribute.size > 1 and shares[attribute.unknown] > UNKNOWN_SHARE and not own_label:
-            why = (
-                "its values are too rare to be found; describe it in the domain, or give its search a larger share"
-                if attribute.name in searched
-                else "if that is a surprise, the file's values are not the domain's labels: see dpgm validate"
-            )
-            print_err(
-                f"dpgm: nearly all of {attribute.name!r} is {attribute.labels[attribute.unknown]!r}, where unknown "
-                f"values go; {why}"
-            )
+        tables.append((attribute, shares))
         order = (
             sorted(range(attribute.size), key=lambda code: -shares[code])[:6]
             if attribute.size > 6
@@ -413,6 +394,9 @@ def _print_margins(model: Model, level: float | None) -> None:
             for code in order
         )
         rows.append([attribute.name, text + (", ..." if attribute.size > 6 else "")])
+    searched = {name for one in discoveries(model.releases) for name in one.names}
+    for note in unknown_notes(tables, searched):
+        print_err(f"dpgm: {note}")
     sure = "" if level is None else f" ({100 * level:g}% interval)"
     print_table(["attribute", f"share of records in the model{sure}"], rows[:40])
     if tied:
@@ -420,6 +404,7 @@ def _print_margins(model: Model, level: float | None) -> None:
         print_out(f"by structure, as {why}: {', '.join(tied)}")
     if unmeasured:
         print_out(unmeasured_note(unmeasured))
+    return tables
 
 
 # --- Names of output files ---
@@ -753,6 +738,7 @@ def print_statistics(
     as_json: bool,
 ) -> None:
     """Print a row for each statistic of each attribute or pair. loaded: the model, and one with replicates."""
+    from dpgm_core.models.intervals import rows_note
     from dpgm_core.models.numeric import number_distribution, share_of
     from dpgm_core.releases.session import caveats_of, stamp_of
 
@@ -797,10 +783,11 @@ def print_statistics(
     for name, share in present.items():
         if share < 1:
             print_out(f"of {name}, missing and unknown values are left out: {1 - share:.2%}")
+    if bars:
+        notes += ["the intervals cover sampling and noise, and not what the structure misses"]
+        notes += filter(None, [rows_note(model.releases)])
     for note in notes:
         print_out(note)
-    if bars:
-        print_out("the intervals cover sampling and noise, and not what the structure misses")
 
 
 def _requested_numbers(

@@ -56,7 +56,9 @@ def test_strict_answers_no_where_an_interval_is_not_promised(jobs, dpgm_command)
     """The answer is printed all the same."""
     code, out, err = dpgm_command("analyse", jobs, "job ~ age", "--strict")
     assert (code, err) == (1, "") and "by structure" in out and "(not promised)" in out
-    assert "To measure it, put this formula under [research]." in out
+    assert 'put regressions = ["job ~ age"] under [research] in the spec of a new run, with a domain whose' in out
+    groups = dpgm_command("analyse", jobs, "job ~ age", "--groups")[1]
+    assert 'put regressions = [{ formula = "job ~ age", groups = true }] under [research]' in groups
     assert dpgm_command("analyse", jobs, "job ~ age")[:2] == (0, out)
     assert dpgm_command("analyse", jobs, "job ~ sex", "--strict")[0] == 0
 

@@ -120,7 +120,7 @@ def test_plan_and_fit_say_which_bins_are_not_even(spec, dpgm_command, facts):
         select = ("--set", "structure={select='mst'}", "--set", "budget={rho=0.5}", "--set", "ledger.budget={rho=9}")
         for words in (("plan", spec), ("plan", spec, *select), ("fit", spec)):
             code, out, err = dpgm_command(*words)
-            assert code == 0 and ("'age' ([1, 99])" in out + err) == said, err
+            assert code == 0 and ("as wide as a neighbour: 'age' ([1, 99])" in out + err) == said, err
         assert ("'age'" in str(facts("plan", spec)["notes"])) == said
     free = ("--set", "ledger={path='out/free.ledger',budget={epsilon=9},create=true}")
     (spec.parent / "domain.toml").write_text(bins.replace("uniform", "fitted"))

@@ -220,3 +220,19 @@ def test_values_that_are_given_find_their_bin(numeric, dpgm_command):
 )
 def test_what_cannot_be_computed_is_refused(numeric, refused, words, message):
     assert message in refused("query", numeric, *words)
+
+
+def test_intervals_say_that_rows_of_a_person_count_as_independent(spec, ran, dpgm_command):
+    """Of shares, of statistics and in the report; without intervals there is nothing to say."""
+    ids = "".join(f"{number // 4}\n" for number in range(120)).splitlines()
+    lines = (spec.parent / "visits.csv").read_text().splitlines()
+    rows = [f"{line},{key}" for line, key in zip(lines[1:], ids, strict=True)]
+    (spec.parent / "visits.csv").write_text("\n".join([f"{lines[0]},id", *rows]) + "\n")
+    ran("fit", spec, "--set", "person=id", "--set", "rows_per_person=4")
+    model = spec.parent / "out" / "visits.dpgm"
+    said = "Intervals take rows as independent; where the rows of a person are alike, they are up to 2 times too narrow"
+    for words in (("sex",), ("age", "-s", "mean")):
+        assert said not in ran("query", model, *words)[0]
+        assert said in ran("query", model, *words, "--intervals", "0.9", "--replicates", 3)[0]
+    ran("report", model, "-o", spec.parent / "page.html")
+    assert said in (spec.parent / "page.html").read_text()

@@ -78,6 +78,22 @@ def test_years_are_names_if_somebody_says_so(tmp_path):
             read_header(tmp_path / "x.csv", is_names=True)
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (b"2018;;id\n", "fields without a name: number 2; write a name"),
+        (b"a,b,a,b,a,b,c\n", "fields that repeat a name: number 3, 4, 5, ...; write a name"),
+    ],
+)
+def test_names_that_are_missing_or_repeated_are_counted_once_the_line_is_said_to_be_names(tmp_path, line, says):
+    """Else the line may be a record, and nothing of it is said; the advice then covers all reasons."""
+    (tmp_path / "x.csv").write_bytes(line)
+    with pytest.raises(DataError, match=says):
+        read_header(tmp_path / "x.csv", is_names=True)
+    with pytest.raises(DataError, match="write those that are missing or repeated into the file, and if"):
+        read_header(tmp_path / "x.csv")
+
+
 def test_what_stands_behind_the_first_line_changes_nothing(tmp_path):
     expected = header(tmp_path / "x.csv", b"a,b\n1,2\n")
     for records in (b"", b"\xff\xfe\0\r\r", b'"""\n;;;;;;;\n', b"1;2;3\n" * 1000):
@@ -91,3 +107,35 @@ def test_files_that_cannot_be_read(tmp_path):
         with pytest.raises(DataError, match="cannot read") as refused:
             read_header(path)
         assert "planted" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "encoding", "names"),
+    [
+        (b"a,b\n", "cp1252", ("a", "b")),
+        ("größe,b\n".encode("latin-1"), "latin-1", ("größe", "b")),
+        ("größe,b\n".encode("utf-16-be"), "utf-16-be", ("größe", "b")),
+        ("a,\u0a0ab\n".encode("utf-16-be"), "utf-16", ("a", "\u0a0ab")),
+        (b"\xef\xbb\xbfa,b\n", "utf-8", ("a", "b")),
+    ],
+)
+def test_an_encoding_can_be_stated(tmp_path, line, encoding, names):
+    """It is that of the lines behind the first one, whose letters may fit several."""
+    (tmp_path / "x.csv").write_bytes(line)
+    header = read_header(tmp_path / "x.csv", encoding=encoding)
+    assert (header.names, header.encoding) == (names, encoding)
+
+
+@pytest.mark.parametrize(
+    ("line", "encoding", "says"),
+    [
+        (b"\xef\xbb\xbfplanted,b\n", "cp1252", "begins with the mark of UTF-8 and is not in cp1252"),
+        ("gr\xf6\xdfe,planted\n".encode("latin-1"), "utf-8", "is not in utf-8"),
+        (b"planted,b\n", "klingon", "is not in klingon"),
+    ],
+)
+def test_an_encoding_that_does_not_fit_is_refused(tmp_path, line, encoding, says):
+    (tmp_path / "x.csv").write_bytes(line)
+    with pytest.raises(DataError, match=says) as refused:
+        read_header(tmp_path / "x.csv", encoding=encoding)
+    assert "planted" not in str(refused.value)
