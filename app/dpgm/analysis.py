@@ -20,7 +20,6 @@ from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import DataError, InferenceError, OptionError, clipped, listed, printable
 from dpgm_core.models.analysis import BY_STRUCTURE, MOSTLY_MEASURED, CorrectedEstimates, estimate
 from dpgm_core.models.functionals import Family, Moments, Regression
-from dpgm_core.models.intervals import rows_note
 from dpgm_core.models.model import Model
 from dpgm_core.pipeline.evaluation import tabulate
 from dpgm_core.releases.session import stamp_of
@@ -363,7 +362,7 @@ def analyse(
         test=_test(estimates, found.shown) if kind == "table" else None,
         notes=(
             *_notes(read, numeric, bool(estimates.unstable[: found.shown].any()), left_out),
-            *filter(None, [rows_note(model.releases)]),
+            *filter(None, [model.rows_note]),
         ),
         question=found,
         stamp=stamp_of(model.releases, model.guarantee()),

@@ -131,9 +131,9 @@ class Findings:
 
     def _of_columns(self) -> str:
         even = [one.names[0] for one in self.columns if not one.found and not one.is_unknown]
-        count, found = len(self.columns), sum(one.found for one in self.columns)
-        if not even and found < count:
-            return f"{found:,} of {count:,} columns are told apart from even shares" if found else ""
+        count, apart = len(self.columns), sum(one.found for one in self.columns)
+        if not even and apart < count:
+            return f"{apart:,} of {count:,} columns are told apart from even shares" if apart else ""
         if not even:
             return f"{'the column is' if count == 1 else f'all {count:,} columns are'} told apart from even shares"
         if count == 1:

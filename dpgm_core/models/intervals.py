@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from attrs import evolve, frozen
@@ -26,13 +26,9 @@ __all__ = [
     "farthest",
     "interval",
     "replicate_interval",
-    "rows_note",
     "student",
     "widen",
 ]
-
-if TYPE_CHECKING:
-    from dpgm_core.releases.release import NoisyTables
 
 _Model = TypeVar("_Model")
 
@@ -303,17 +299,6 @@ def combine(
     width = student(level, degrees) * error
     return Interval(
         estimate=mean, standard_error=error, bias=np.zeros_like(mean), low=mean - width, high=mean + width, level=level
-    )
-
-
-def rows_note(releases: Iterable[NoisyTables]) -> str | None:
-    """Return a sentence on intervals where a person may have several rows; None where each has one."""
-    rows = max((one.rows_per_person for one in releases), default=1)
-    if rows == 1:
-        return None
-    return (
-        "Intervals take rows as independent; where the rows of a person are alike, they are up to "
-        f"{math.sqrt(rows):.2g} times too narrow (the square root of {rows} rows per person)."
     )
 
 

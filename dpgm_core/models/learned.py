@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -73,6 +74,17 @@ class Learned:
     def is_selected(self) -> bool:
         """Whether scores or votes about the records chose what was measured."""
         return any(isinstance(step, Choice | NoisyScores | Verdict) for one in self.learned for step in one.steps)
+
+    @property
+    def rows_note(self) -> str | None:
+        """A sentence on intervals where a person may have several rows; None where each has one."""
+        rows = max((one.rows_per_person for one in self.releases), default=1)
+        if rows == 1:
+            return None
+        return (
+            "Intervals take rows as independent; where the rows of a person are alike, they are up to "
+            f"{math.sqrt(rows):.2g} times too narrow (the square root of {rows} rows per person)."
+        )
 
     @property
     def private(self) -> bool | None:

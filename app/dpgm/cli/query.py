@@ -246,7 +246,6 @@ def _print_answer(
 ) -> None:
     """The answer, row by row. loaded: the model, and what makes replicates, once all has been checked."""
     from dpgm.related import answering
-    from dpgm_core.models.intervals import rows_note
     from dpgm_core.releases.session import caveats_of
 
     model, refitted = loaded
@@ -274,7 +273,7 @@ def _print_answer(
         print_table([*question.names, *columns], [[*names, *map(form.format, row)] for names, row in rows])
         _print_standing(standing, interval)
         if interval is not None:
-            for note in filter(None, [interval.note, rows_note(model.releases)]):
+            for note in filter(None, [interval.note, model.rows_note]):
                 print_out(note)
         _print_estimates(inference, estimates)
         return

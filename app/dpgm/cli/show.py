@@ -738,7 +738,6 @@ def print_statistics(
     as_json: bool,
 ) -> None:
     """Print a row for each statistic of each attribute or pair. loaded: the model, and one with replicates."""
-    from dpgm_core.models.intervals import rows_note
     from dpgm_core.models.numeric import number_distribution, share_of
     from dpgm_core.releases.session import caveats_of, stamp_of
 
@@ -785,7 +784,7 @@ def print_statistics(
             print_out(f"of {name}, missing and unknown values are left out: {1 - share:.2%}")
     if bars:
         notes += ["the intervals cover sampling and noise, and not what the structure misses"]
-        notes += filter(None, [rows_note(model.releases)])
+        notes += filter(None, [model.rows_note])
     for note in notes:
         print_out(note)
 

@@ -15,7 +15,6 @@ from dpgm_core.errors import DpgmError, InferenceError, TooLarge
 from dpgm_core.learning.learner_run import goodness_of_fit
 from dpgm_core.models.dependence import Dependence, measure_dependence
 from dpgm_core.models.findings import Findings
-from dpgm_core.models.intervals import rows_note
 from dpgm_core.releases.session import merges_of, sessions_of
 
 __all__ = ["attributes_section", "fit_section", "graph_section", "pairs_section"]
@@ -46,7 +45,7 @@ def attributes_section(material: Material) -> list[object]:
             f", with {100 * material.level:g} % intervals. They hold the truth with that probability as far as the "
             "structure is right: noise, sampling and the learner's own bias are in them."
         )
-        note = rows_note(material.model.releases)
+        note = material.model.rows_note
         words += "" if note is None else f" {note}"
     else:
         words += (
