@@ -28,6 +28,7 @@ __all__ = [
     "decoder",
     "decoders_of",
     "fit_wide_bins",
+    "end_bin_note",
     "missing_code",
     "one_bin_note",
     "ordered_bin_distribution",
@@ -290,6 +291,9 @@ def _of_labels(attribute: Attribute) -> BinDistribution:
 _MIN_WIDTH_RATIO = 4
 _MAX_NAMED = 5  # attributes in a note
 _MAX_BIN_SHARE = 0.9  # of a column's numbers, in a bin of several possible ones
+#: A bin at an end has this share of a column, and is so many times as dense as the one beside it, where values beyond
+#: the edges may have been counted.
+_MIN_END_SHARE, _MIN_END_RATIO = 0.05, 3.0
 _MAX_HALVINGS = 200
 
 
@@ -377,6 +381,29 @@ def one_bin_note(tables: Iterable[tuple[Attribute, FloatArray]]) -> str | None:
         f"over {100 * _MAX_BIN_SHARE:.0f} % of a column's numbers lie in one bin: {shown}; means, quantiles and "
         "correlations are known no closer than that bin, and intervals do not include it; describe narrower bins in "
         "the domain"
+    )
+
+
+def end_bin_note(tables: Iterable[tuple[Attribute, FloatArray]]) -> str | None:
+    """Return a sentence that names columns of which many values may lie beyond the edges; None without any.
+
+    These count in the bins at the ends, which are then much denser than their neighbours. tables: as of `one_bin_note`.
+    """
+    parts = []
+    for one, table in tables:
+        dist = bin_distribution(one) if one.cap and one.edges is not None and len(one.edges) > 2 else None
+        if dist is not None and one.edges is not None:
+            widths, inside = _widths(dist), np.where(dist.present, table, 0.0)
+            for end, near in ((0, 1), (len(one.edges) - 2, len(one.edges) - 3)):
+                is_large = inside[end] > _MIN_END_SHARE * inside.sum() and dist.low[end] < dist.high[end]
+                if is_large and inside[end] * widths[near] > _MIN_END_RATIO * inside[near] * widths[end]:
+                    parts.append(f"{one.name!r} ({one.labels[end]}: {100 * inside[end] / inside.sum():.0f} %)")
+    if not parts:
+        return None
+    shown = ", ".join(parts[:_MAX_NAMED]) + (", ..." if len(parts) > _MAX_NAMED else "")
+    return (
+        f"bins at an end have over {_MIN_END_RATIO:.0f} times as many numbers as their neighbours, by width: {shown}; "
+        "values beyond the edges count there, so that some may lie beyond, which means and quantiles do not know"
     )
 
 

@@ -15,6 +15,7 @@ from dpgm_core.models.orders import orders_among
 from dpgm_core.models.within_bins import (
     bin_distribution,
     decoder,
+    end_bin_note,
     fit_wide_bins,
     missing_code,
     one_bin_note,
@@ -436,3 +437,16 @@ def test_columns_with_nearly_all_numbers_in_one_bin_are_named():
     assert one_bin_note([(single, inside[[1, 0, 2, 3]])]) is None
     assert one_bin_note([(wide, np.array([0.0, 0.0, 0.0, 1.0]))]) is None
     assert one_bin_note([(Attribute.of_labels("y", ["1", "2"], unknown="1"), np.array([1.0, 0.0]))]) is None
+
+
+def test_a_dense_bin_at_an_end_may_hold_values_from_beyond():
+    """By width, at either end, with at least 5 %; not where one value is common, or values beyond are unknown."""
+    capped = column([40, 42, 44, 48, 63], cap=True)
+    note = end_bin_note([(capped, np.array([0.25, 0.08, 0.4, 0.27, 0.0]))])
+    assert note is not None and "'x' (up to 41: 25 %)" in note and "48" not in note
+    note = end_bin_note([(capped, np.array([0.06, 0.08, 0.06, 0.8, 0.0]))])
+    assert note is not None and "'x' (48+: 80 %)" in note
+    for shares in ([0.04, 0.01, 0.5, 0.45, 0], [0.25, 0.15, 0.3, 0.3, 0]):
+        assert end_bin_note([(capped, np.array(shares))]) is None
+    assert end_bin_note([(column([40, 42, 44, 48, 63]), np.array([0.25, 0.08, 0.4, 0.27, 0.0]))]) is None
+    assert end_bin_note([(column([0, 1, 2, 9], cap=True), np.array([0.8, 0.1, 0.1, 0.0]))]) is None

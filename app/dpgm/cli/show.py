@@ -219,7 +219,7 @@ def print_fit(
 ) -> None:
     """Print a fit for people: files, cost, structure if it was chosen, margins, guarantee."""
     from dpgm_core.learning.learner_run import goodness_of_fit
-    from dpgm_core.models.within_bins import one_bin_note
+    from dpgm_core.models.within_bins import end_bin_note, one_bin_note
     from dpgm_core.releases.session import caveats_of, sessions_of
     from dpgm_core.releases.totals import contradictions
 
@@ -270,7 +270,7 @@ def print_fit(
             f"dpgm: the noise is larger than the average cell in {swamped} of {count} tables, so finer "
             "detail there is noise; use fewer or smaller tables, or more budget"
         )
-    for note in filter(None, [wide_bins_note(done.model), one_bin_note(tables)]):
+    for note in filter(None, [wide_bins_note(done.model), one_bin_note(tables), end_bin_note(tables)]):
         print_err(f"dpgm: {note}")
     _print_findings(done.model)
     print_out()
