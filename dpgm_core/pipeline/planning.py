@@ -397,14 +397,19 @@ def _holdout_note(holdout: Measurement | None, structure: Structure) -> str | No
     )
 
 
+#: Records of a table of which nobody said how many it has.
+_FEW_RECORDS = 1000.0
+
+
 def budget_notes(budget: Budget, records: float | None) -> list[str]:
     """Return notes on a budget that protects nobody.
 
     A delta above 1 / N would allow publishing one of N records whole; others bound an attacker's guess less than
-    epsilon = 20 does. records: N as declared or guessed in public; never the number of rows, which is data.
+    epsilon = 20 does. records: N as declared or guessed in public, 1,000 where nobody said; never the number of rows,
+    which is data.
     """
-    notes = []
-    if budget.kind == "approx" and records is not None and budget.delta * Fraction(records) > 1:
+    notes, records = [], _FEW_RECORDS if records is None else records
+    if budget.kind == "approx" and budget.delta * Fraction(records) > 1:
         notes.append(
             f"delta = {decimal_text(budget.delta)} is above 1/{records:,.0f}: it would allow publishing one of so many "
             f"records as it is; choose a delta well below"

@@ -232,6 +232,8 @@ def test_a_budget_that_protects_nobody_is_noted():
     usual = (approx(1, "5e-5"), pure(1), pure(20), dpgm.Budget.zcdp(5), dpgm.Budget.gdp(5), approx(20, "1e-9"))
     for budget in usual:
         assert budget_notes(budget, 20_000) == [] == budget_notes(approx(1, "1e-4"), None)
+    (note,) = budget_notes(approx(1, "0.5"), None)  # of no table that a model is worth learning from
+    assert note.startswith("delta = 0.5 is above 1/1,000")
     for budget in (pure(21), pure("1e400"), approx(21, "1e-9"), dpgm.Budget.zcdp("1e400"), dpgm.Budget.gdp("1e400")):
         (note,) = budget_notes(budget, 20_000)
         assert note.startswith(f"{budget} gives no meaningful protection") and "in 100 % of cases" in note
