@@ -134,7 +134,10 @@ def table_of(
     commonest = [label for label, _ in sorted(labels.items(), key=lambda one: (-one[1], one[0]))][:keep]
     covered = sum(map(labels.__getitem__, commonest)) >= _NEARLY_ALL * every > 0
     marks = [label for label in commonest if _shape_of_label(label) == "text"]
-    marked = 0 if covered or len(marks) > _MARKS else min(counts.get("text", 0), sum(map(labels.__getitem__, marks)))
+    marked, texts = 0, counts.get("text", 0)
+    if marks and not covered and len(marks) <= _MARKS:
+        known = sum(map(labels.__getitem__, marks))
+        marked = texts if texts - known <= _CLEAR * sigma else min(texts, known)  # noise is no other text
     missing = {"null_values": marks} if marked else {}
 
     def is_most(belongs: Callable[[str], bool]) -> bool:
@@ -245,8 +248,10 @@ def _certain(shapes: Mapping[str, int], sigma: float) -> dict[str, int]:
         return all(abs(_AXIS[place] - other) > _NEAR for place in places for other in clear)
 
     sure -= {shape for shape in sure if shapes[shape] < enough and " " in shape and is_far(shape.rpartition(" ")[2])}
-    for kind, places in _PLACES.items():
-        counts = [shapes.get(f"{kind} {place}", 0) for place in places]
+    for (kind, places), others in itertools.product(_PLACES.items(), (False, True)):
+        # The best row, and the best one of places that are not certain yet, as of zeros and of numbers far from them.
+        names = [f"{kind} {place}" for place in places]
+        counts = [0 if others and name in sure else shapes.get(name, 0) for name in names]
         occurring = [at for at, count in enumerate(counts) if count]
         sums = [0, *itertools.accumulate(counts)]
         rows = {
@@ -256,7 +261,7 @@ def _certain(shapes: Mapping[str, int], sigma: float) -> dict[str, int]:
         (first, last), row = max(rows.items(), key=lambda one: one[1], default=((0, 0), 0.0))
         is_little = most and sums[last + 1] - sums[first] < most * _FEW and is_far(places[first], places[last])
         if first < last and row >= SURE * sigma * (_BESIDE if is_little else 1):
-            sure |= {f"{kind} {places[at]}" for at in occurring if first <= at <= last}
+            sure |= {names[at] for at in occurring if first <= at <= last}
     return {shape: count for shape, count in shapes.items() if shape in sure}
 
 

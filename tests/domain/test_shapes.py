@@ -302,6 +302,14 @@ def test_grouped_digits_are_read_as_they_are_written():
         assert attribute.code(written.encode()) == code[0] and attribute.matching.thousands in written
 
 
+def test_noise_of_texts_is_no_other_text():
+    """N is what is missing of incomes, although two standard deviations of the noise of shapes more are texts."""
+    incomes = {"number.1 2^16": 82, "number.1 2^15": 69, "number.1 2^14": 44}
+    for texts, kind in ((66, "number"), (75, "number"), (140, "labels")):
+        table = table_of(incomes | {"text": texts}, {"N": 60, "0.0": 33, "na": 8}, 64, 10.0, None, 4.0)
+        assert table.get("type", "labels") == kind and table.get("null_values") == (["N"] if kind == "number" else None)
+
+
 def test_times_come_back_as_they_are_written():
     """Without seconds where no value has some; moments with a blank or a T, as most of them have it."""
     seconds, short = "datetime %Y-%m-%d %H:%M:%S 2020", "datetime %Y-%m-%d %H:%M 2020"
@@ -428,13 +436,21 @@ def test_noise_beside_what_clearly_occurs_changes_no_type_and_no_range():
     ages = {"integer 2^4": 900, "integer 2^5": 1800, "integer 2^6": 700}
     plain = table_of(ages, {}, 32, 10.0)
     row = {f"grouped.1 -2^{power}": 30 for power in (20, 21, 22)}
-    for noise in (row, {"number.2 -2^30": 55}, {"integer -2^44": 44}, {"date %d.%m.%Y 1930": 60}):
+    same = {f"integer 2^{power}": 30 for power in (30, 31, 32)}
+    for noise in (row, same, {"number.2 -2^30": 55}, {"integer -2^44": 44}, {"date %d.%m.%Y 1930": 60}):
         assert table_of(ages | noise, {}, 32, 10.0) == plain, noise
     # Persons in number, or that are as many as others, do.
     assert table_of(ages | {"number.2 2^5": 80}, {}, 32, 10.0)["type"] == "number"
     assert table_of({"integer 2^4": 90, "number.1 2^5": 55}, {}, 32, 10.0)["type"] == "number"
     assert table_of({"integer 2^4": 90, "integer 2^9": 55}, {}, 32, 10.0)["bins"][-1] == 1023
     assert table_of(ages | {"integer 2^9": 80}, {}, 32, 10.0)["bins"][-1] == 1023
+
+
+def test_a_row_of_places_occurs_beside_a_commoner_place():
+    """Amounts of which many are 0: neither of two places occurs by itself, and they are as sure together."""
+    bills = {"number.2 zero": 66, "number.2 2^6": 44, "number.2 2^7": 40, "number.2 -2^22": 27}
+    assert table_of(bills, {}, 64, 10.0)["bins"][-1] == 255.99
+    assert table_of(bills | {"number.2 2^7": 24}, {}, 64, 10.0)["bins"][-1] < 1
 
 
 def test_several_places_in_a_row_occur_together():
