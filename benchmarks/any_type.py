@@ -21,7 +21,8 @@ ranges of dates reach, and that places in a row occur together, were chosen by i
 tables; how many persons a bin has by it and by the search alone at seeds 300 to 302 and 400 to 403 of all tables but
 "adult", of which noise in place of a model told the errors. Cells of codes and calendar years, and from where common
 labels occur, were chosen by it and by columns that a tester made up. Where a range thins out was chosen by it and by
-columns of statsmodels' data sets.
+columns of statsmodels' data sets. That noise of texts is no other text was seen in the search alone at seeds 0 to 39 of
+"nist".
 
 Beside it, what no search can give: the least ratio where a column of so many bins is asked for by parts that nobody
 knows, `least_ratio`.
