@@ -353,11 +353,10 @@ def wide_note(attributes: Iterable[Attribute]) -> str | None:
             parts.append(f"{one.name!r} ({one.labels[max(wide)]}{more})")
     if not parts:
         return None
-    shown = ", ".join(parts[:_MAX_NAMED]) + (", ..." if len(parts) > _MAX_NAMED else "")
     return (
-        f"some bins are at least {_MIN_WIDTH_RATIO} times as wide as a neighbour: {shown}; numbers in them are not "
-        "spread evenly, but decrease exponentially at the rate that the counts of both bins give; add edges there if "
-        "you can, or keep such bins even with shape = 'uniform'"
+        f"some bins are at least {_MIN_WIDTH_RATIO} times as wide as a neighbour: {_first(parts)}; numbers in them are "
+        "not spread evenly, but decrease exponentially at the rate that the counts of both bins give; add edges there "
+        "if you can, or keep such bins even with shape = 'uniform'"
     )
 
 
@@ -376,11 +375,10 @@ def one_bin_note(tables: Iterable[tuple[Attribute, FloatArray]]) -> str | None:
                 parts.append(f"{one.name!r} ({one.labels[code]})")
     if not parts:
         return None
-    shown = ", ".join(parts[:_MAX_NAMED]) + (", ..." if len(parts) > _MAX_NAMED else "")
     return (
-        f"over {100 * _MAX_BIN_SHARE:.0f} % of a column's numbers lie in one bin: {shown}; means, quantiles and "
-        "correlations are known no closer than that bin, and intervals do not include it; describe narrower bins in "
-        "the domain"
+        f"over {100 * _MAX_BIN_SHARE:.0f} % of a column's numbers lie in one bin: {_first(parts)}; means, quantiles "
+        "and correlations are known no closer than that bin, and intervals do not include it; describe narrower bins "
+        "in the domain"
     )
 
 
@@ -400,11 +398,15 @@ def end_bin_note(tables: Iterable[tuple[Attribute, FloatArray]]) -> str | None:
                     parts.append(f"{one.name!r} ({one.labels[end]}: {100 * inside[end] / inside.sum():.0f} %)")
     if not parts:
         return None
-    shown = ", ".join(parts[:_MAX_NAMED]) + (", ..." if len(parts) > _MAX_NAMED else "")
     return (
-        f"bins at an end have over {_MIN_END_RATIO:.0f} times as many numbers as their neighbours, by width: {shown}; "
-        "values beyond the edges count there, so that some may lie beyond, which means and quantiles do not know"
+        f"bins at an end have over {_MIN_END_RATIO:.0f} times as many numbers as their neighbours, by width: "
+        f"{_first(parts)}; values beyond the edges count there, so that some may lie beyond, which means and quantiles "
+        "do not know"
     )
+
+
+def _first(parts: Sequence[str]) -> str:
+    return ", ".join(parts[:_MAX_NAMED]) + (", ..." if len(parts) > _MAX_NAMED else "")
 
 
 def _widths(dist: BinDistribution) -> FloatArray:
