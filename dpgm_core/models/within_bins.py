@@ -385,16 +385,17 @@ def one_bin_note(tables: Iterable[tuple[Attribute, FloatArray]]) -> str | None:
 def end_bin_note(tables: Iterable[tuple[Attribute, FloatArray]]) -> str | None:
     """Return a sentence that names columns of which many values may lie beyond the edges; None without any.
 
-    These count in the bins at the ends, which are then much denser than their neighbours. tables: as of `one_bin_note`.
+    These count in the bins at the ends, which are then much denser than their neighbours; but at 0, which many values
+    are. tables: as of `one_bin_note`.
     """
     parts = []
     for one, table in tables:
         dist = bin_distribution(one) if one.cap and one.edges is not None and len(one.edges) > 2 else None
         if dist is not None and one.edges is not None:
             widths, inside = _widths(dist), np.where(dist.present, table, 0.0)
-            for end, near in ((0, 1), (len(one.edges) - 2, len(one.edges) - 3)):
+            for end, near, last in ((0, 1, one.edges[0]), (len(one.edges) - 2, len(one.edges) - 3, one.edges[-1])):
                 is_large = inside[end] > _MIN_END_SHARE * inside.sum() and dist.low[end] < dist.high[end]
-                if is_large and inside[end] * widths[near] > _MIN_END_RATIO * inside[near] * widths[end]:
+                if last and is_large and inside[end] * widths[near] > _MIN_END_RATIO * inside[near] * widths[end]:
                     parts.append(f"{one.name!r} ({one.labels[end]}: {100 * inside[end] / inside.sum():.0f} %)")
     if not parts:
         return None

@@ -450,3 +450,6 @@ def test_a_dense_bin_at_an_end_may_hold_values_from_beyond():
         assert end_bin_note([(capped, np.array(shares))]) is None
     assert end_bin_note([(column([40, 42, 44, 48, 63]), np.array([0.25, 0.08, 0.4, 0.27, 0.0]))]) is None
     assert end_bin_note([(column([0, 1, 2, 9], cap=True), np.array([0.8, 0.1, 0.1, 0.0]))]) is None
+    many = np.array([0.8, 0.1, 0.1, 0.0])
+    assert end_bin_note([(column([0, 0.001, 2, 9], kind="number", cap=True), many)]) is None
+    assert end_bin_note([(column([1, 1.001, 2, 9], kind="number", cap=True), many)]) is not None
