@@ -71,6 +71,8 @@ _THIN, _THICK, _BEYOND = 1 / 6, 2.0, 2.0
 _COVERED = 2.0
 #: Bins without persons at the ends of a range go, but for those of numbers below this.
 _CODE_LIKE = 8
+#: They go where cells do not show that more than this share of all has them.
+_TRIMMED = 0.03
 #: A number of bins of numbers that any table has, if it may.
 _FEW_BINS = 16
 #: A bin is cut where it has more standard deviations of persons than this: about ten of the noise of its table.
@@ -142,7 +144,8 @@ def table_of(
 
     def is_most(belongs: Callable[[str], bool]) -> bool:
         together = sum(count for shape, count in counts.items() if belongs(shape))
-        return together >= max(_NEARLY_ALL * (every - marked), _MOST_OF_IT * every) > 0
+        unclear = _CLEAR * sigma * math.sqrt(len(counts))
+        return together >= max(_NEARLY_ALL * (every - marked) - unclear, _MOST_OF_IT * every) > 0
 
     for sign in ".,":
         starts = ("integer ", f"number{sign}")
@@ -235,19 +238,22 @@ def _with_codes_between(labels: Sequence[str], every: Mapping[str, int]) -> list
 def _certain(shapes: Mapping[str, int], sigma: float) -> dict[str, int]:
     """Return the shapes that certainly occur: each by itself, or next to others of its kind with as many together.
 
-    Places in a row have `SURE` standard deviations of the noise of their sum. Half as much more is needed of what has
-    less than a quarter of the persons of the commonest shape and is far from all that clearly occurs: of 500 columns
-    without persons one has a row, and noise must not change the type or range of those that have some.
+    Places in a row have `SURE` standard deviations of the noise of their sum. Half as much more is needed far from all
+    that clearly occurs, of another kind than it or of less than a quarter of the persons of the commonest shape: of 500
+    columns without persons one has a row, and noise must not change the type or range of those that have some.
     """
     sure = {shape for shape, count in shapes.items() if count >= SURE * sigma}
-    most = max((shapes[shape] for shape in sure), default=0)
-    enough = min(most * _FEW, _BESIDE * SURE * sigma)
-    clear = [_AXIS[shape.rpartition(" ")[2]] for shape in sure if shapes[shape] >= enough and " " in shape]
+    most, surer = max((shapes[shape] for shape in sure), default=0), _BESIDE * SURE * sigma
+    clear = [shape.rsplit(" ", 1) for shape in sure if " " in shape and shapes[shape] >= min(most, surer)]
 
-    def is_far(*places: str) -> bool:
-        return all(abs(_AXIS[place] - other) > _NEAR for place in places for other in clear)
+    def is_doubtful(persons: int, kind: str, *places: str) -> bool:
+        """Return whether a place or a row of places is more likely noise."""
+        is_far = all(abs(_AXIS[place] - _AXIS[other]) > _NEAR for place in places for _, other in clear)
+        is_alike = all(other == "zero" for _, other in clear) or any(kind == one for one, _ in clear)
+        return bool(most) and is_far and (persons < most * _FEW or not is_alike)
 
-    sure -= {shape for shape in sure if shapes[shape] < enough and " " in shape and is_far(shape.rpartition(" ")[2])}
+    few = {shape for shape in sure if " " in shape and shapes[shape] < surer}
+    sure -= {shape for shape in few if is_doubtful(shapes[shape], *shape.rsplit(" ", 1))}
     for (kind, places), others in itertools.product(_PLACES.items(), (False, True)):
         # The best row, and the best one of places that are not certain yet, as of zeros and of numbers far from them.
         names = [f"{kind} {place}" for place in places]
@@ -259,8 +265,8 @@ def _certain(shapes: Mapping[str, int], sigma: float) -> dict[str, int]:
             for first, last in itertools.combinations_with_replacement(occurring, 2)
         }
         (first, last), row = max(rows.items(), key=lambda one: one[1], default=((0, 0), 0.0))
-        is_little = most and sums[last + 1] - sums[first] < most * _FEW and is_far(places[first], places[last])
-        if first < last and row >= SURE * sigma * (_BESIDE if is_little else 1):
+        doubtful = is_doubtful(sums[last + 1] - sums[first], kind, places[first], places[last])
+        if first < last and row >= (surer if doubtful else SURE * sigma):
             sure |= {names[at] for at in occurring if first <= at <= last}
     return {shape: count for shape, count in shapes.items() if shape in sure}
 
@@ -407,6 +413,10 @@ def _of_numbers(
     needed = EDGE * sigma * (_COVERED if covered else 1)
     places = _around(sure, edge, axis, needed, functools.partial(_thins_out, sure, cells, fine, scale))
     places = _from_one(places, axis) if whole else places
+    if scale == 1 and places.get(f"2^{YEAR_POWER}", 0) >= _YEARS_ALONE * sum(places.values()):
+        before = [cell for cell in cells_of_place(f"2^{YEAR_POWER}") if _interval(cell, scale)[1] <= CALENDAR]
+        if sum(cells.get(cell, 0) for cell in before) < _CLEAR * math.sqrt(len(before)) * fine:
+            cells = {cell: count for cell, count in cells.items() if cell not in before}
     step = 1.0 if scale else 10.0**-decimals
     spikes = _spikes(values, places, keep // 3, scale, step, sigma)
     masses = _masses(places, cells, values, spikes, scale, step, fine)
@@ -421,7 +431,14 @@ def _of_numbers(
             ends = [low + (high - low) * at // parts for at in range(parts + 1)]
             mass, room = alone.pop((low, high)) / parts, room - parts
             alone |= dict.fromkeys(itertools.pairwise(ends), mass)
-    edges = _edges(places, masses, list(alone), keep, scale, _ENOUGH * sigma)
+    raw = [(_interval(cell, scale), count) for cell, count in cells.items()]
+
+    def is_empty(low: float, high: float) -> bool:
+        """Return whether cells show that few are between two numbers."""
+        some = [count for (start, end), count in raw if low <= start < end <= high]
+        return sum(some) + _CLEAR * fine * math.sqrt(len(some)) <= _TRIMMED * every
+
+    edges = _edges(places, masses, list(alone), keep, scale, _ENOUGH * sigma, is_empty)
     table |= {"bins": edges, "cap": True}
     if "zero" in places and len(places) > 1 and not (whole and places.get("2^0")):
         table["shape"] = "uniform"  # many zeros, which are all alike, do not say that other numbers are near zero
@@ -501,11 +518,6 @@ def _masses(
         if len(parts) > 1:
             for value, many in alone.items():
                 parts = {part: mass - many * (part[0] <= value < part[1]) for part, mass in parts.items()}
-            if place == f"2^{YEAR_POWER}" and scale == 1 and count >= _YEARS_ALONE * sum(places.values()):
-                before = [part for part in parts if part[1] <= CALENDAR]
-                if sum(map(parts.__getitem__, before)) < _CLEAR * math.sqrt(len(before)) * fine:
-                    masses |= dict.fromkeys(before, 0.0)
-                    parts = {part: mass for part, mass in parts.items() if part not in masses}
             masses |= _smoothed(dict(sorted(parts.items())), count, fine)
             continue
         others = {value: many for value, many in values.items() if low <= value < high and value not in spikes}
@@ -559,6 +571,7 @@ def _edges(
     keep: int,
     scale: int,
     least: float,
+    is_empty: Callable[[float, float], bool],
 ) -> list[float]:
     """Return the edges of bins: places of an axis, of which the one with most persons is cut in halves again and again.
 
@@ -604,7 +617,12 @@ def _edges(
         or abs(one[0]) < _CODE_LIKE * (scale or 1)
         or any(one[0] < b and a < one[1] for a, b in alone)
     ]
-    order = order[order.index(used[0]) : order.index(used[-1]) + 1]  # cells show nobody at the ends of what occurs
+    at, until = order.index(used[0]), order.index(used[-1]) + 1
+    while at and not is_empty(order[0][0], order[at][0]):
+        at -= 1
+    while until < len(order) and not is_empty(order[until][0], order[-1][1]):
+        until += 1
+    order = order[at:until]
     edges, last = [low for low, _ in order], order[-1][1]
     edges = sorted({*edges, *(end for one in alone for end in one if min(edges) < end < last)})
     if scale:  # the last bin is closed

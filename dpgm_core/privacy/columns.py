@@ -83,7 +83,7 @@ _MAX_CELLS = 2**20
 #: follow. What is left is not charged before the search.
 _OF_NOISE, _OF_LABELS, _OF_SEARCH = Fraction(7, 10), Fraction(1, 10), Fraction(1, 10)
 #: Of mu^2, for shapes, which are few; the rest is for labels and cells.
-_OF_SHAPES = Fraction(1, 4)
+_OF_SHAPES = Fraction(1, 3)
 #: The variance of the noise of cells, over that of labels, which need a threshold.
 _OF_CELLS = 4
 
@@ -243,7 +243,7 @@ class ColumnsPlan:
     >>> plan = ColumnsPlan(columns=("a", "b"), whole=whole, share=Fraction(1, 20), labels=1, neighbours="add-remove")
     >>> noise = plan.noise(2)
     >>> round(noise.shapes_sigma), noise.threshold, noise.delta(Fraction(3), plan.tables.mu_squared) <= whole.delta
-    (20, 70, True)
+    (17, 74, True)
     >>> print(plan.budget, plan.tables)
     (epsilon, delta) = (~0.651438, 9e-07) mu = ~0.622188 (GDP)
     """

@@ -401,7 +401,7 @@ def test_noise_beyond_a_range_that_thins_out_does_not_widen_it():
         table = table_of(ages | {"integer 2^7": beyond}, {}, 32, 10.0, cells, 3.0, 3.0)
         assert table["bins"][-1] == pytest.approx(last, abs=0.5), (last, table)
     for cells, below, first in ((young | old, 16, 96), (young | thin, 16, 32)):
-        table = table_of({"integer 2^5": below, "integer 2^6": 700}, {}, 32, 10.0, cells, 3.0, 3.0)
+        table = table_of({"integer 2^5": below, "integer 2^6": 700}, {}, 32, 10.0, cells, 1.5, 1.5)
         assert table["bins"][0] == first, table
     years = {f"2^10 {cell}": 20 * (cell > 120) for cell in range(176)}
     for beyond, wide in ((16, False), (31, True)):
@@ -439,11 +439,35 @@ def test_noise_beside_what_clearly_occurs_changes_no_type_and_no_range():
     same = {f"integer 2^{power}": 30 for power in (30, 31, 32)}
     for noise in (row, same, {"number.2 -2^30": 55}, {"integer -2^44": 44}, {"date %d.%m.%Y 1930": 60}):
         assert table_of(ages | noise, {}, 32, 10.0) == plain, noise
+    # As many as others, of another kind: two columns in 1,600 of a table whose shapes have 180 persons each.
+    few = {"integer zero": 179, "integer 2^0": 185, "integer 2^1": 177}
+    row = {"grouped,3 2^37": 24, "grouped,3 2^38": 25, "grouped,3 2^39": 19, "grouped,3 2^40": 22}
+    dates = {f"datetime {year}": 19 for year in range(1985, 2020, 5)}
+    for noise in (row, dates, {"number.2 2^34": 60}):
+        assert table_of(few | noise, {}, 32, 10.0) == table_of(few, {}, 32, 10.0), noise
     # Persons in number, or that are as many as others, do.
     assert table_of(ages | {"number.2 2^5": 80}, {}, 32, 10.0)["type"] == "number"
     assert table_of({"integer 2^4": 90, "number.1 2^5": 55}, {}, 32, 10.0)["type"] == "number"
     assert table_of({"integer 2^4": 90, "integer 2^9": 55}, {}, 32, 10.0)["bins"][-1] == 1023
     assert table_of(ages | {"integer 2^9": 80}, {}, 32, 10.0)["bins"][-1] == 1023
+
+
+def test_texts_by_noise_change_no_type():
+    """Of 500 persons one in ten is a text, as noise has it: 1.8 standard deviations more than a twentieth."""
+    mostly = {"integer 2^14": 150, "integer 2^15": 240, "integer 2^16": 60, "text": 52}
+    assert table_of(mostly, {}, 32, 10.0)["type"] == "integer"
+    assert "labels" in table_of(mostly | {"text": 95}, {}, 32, 10.0)
+    assert "labels" in table_of({shape: 10 * count for shape, count in mostly.items()}, {}, 32, 10.0)
+
+
+def test_an_end_goes_where_cells_show_that_it_is_empty():
+    """Of 6,300 heights none is below 160 by these cells, which shows it where their noise is little."""
+    heights = {f"2^7 {cell}": 0 for cell in range(128)} | {f"2^7 {at}": 450 for at in range(32, 46)}
+    start = {}
+    for fine, low in ((15.0, 0), (200.0, -60)):
+        cells = {cell: count + low * (int(cell.split()[1]) < 32) for cell, count in heights.items()}
+        start[fine] = table_of({"integer 2^7": 6300}, {}, 32, 20.0, cells, fine, fine)["bins"][0]
+    assert start == {15.0: 160, 200.0: 128}
 
 
 def test_a_row_of_places_occurs_beside_a_commoner_place():
