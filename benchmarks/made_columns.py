@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpgm_core import Attribute, Budget, FloatArray, SeededRandomness
-from dpgm_core.domain.shapes import CELLS, SHAPES, cell_of, shape_of
+from dpgm_core.domain.shapes import CELLS, PARTS, SHAPES, cell_of, part_of, shape_of
 from dpgm_core.models.within_bins import decoder
 from dpgm_core.privacy.columns import ColumnsPlan
 from dpgm_core.releases.labels import draw_columns
@@ -176,12 +176,13 @@ def errors(n: int, epsilon: str, k: int, seed: int) -> dict[str, tuple[float, fl
     for group in (every[at : at + k] for at in range(0, len(every), k)):
         texts = {name: COLUMNS[name][0](rng, n) for name in dict.fromkeys(group)}
         counted = {name: Counter(column) for name, column in texts.items()}
-        shaped, celled = ({name: dict.fromkeys(every, 0) for name in counted} for every in (SHAPES, CELLS))
+        shaped, celled = ({name: dict.fromkeys(every, 0) for name in counted} for every in (SHAPES, (*CELLS, *PARTS)))
         for name, counts in counted.items():
             for text, count in counts.items():
                 shaped[name][shape_of(text.encode())] += count
-                if (cell := cell_of(text.encode())) is not None:
-                    celled[name][cell] += count
+                for cell in (cell_of(text.encode()), part_of(text.encode())):
+                    if cell is not None:
+                        celled[name][cell] += count
         declared = [Attribute.from_dict(name, {"private": True}) for name in group]
         found = draw_columns(
             plan, declared, *([counts[name] for name in group] for counts in (counted, shaped, celled)),

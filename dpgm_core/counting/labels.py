@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from dpgm_core._util.arrays import IntArray
 from dpgm_core.domain.attribute import Attribute
-from dpgm_core.domain.shapes import CELLS, SHAPES, cell_of, shape_of
+from dpgm_core.domain.shapes import CELLS, PARTS, SHAPES, cell_of, part_of, shape_of
 from dpgm_core.errors import DataError
 from dpgm_core.sources.contract import RawBatch, RawValues
 from dpgm_core.sources.encoding import as_text, is_dense_union, is_textual, joined, key_texts, plain
@@ -120,7 +120,7 @@ def persons_by_label(
 ) -> list[Mapping[str, int]]:
     """Of each attribute, how many persons have each label that occurs, in the order of the labels as texts.
 
-    shaped: attributes of which then follow how many persons have each shape, and of which then each cell
+    shaped: attributes of which then follow how many persons have each shape, each cell and each part of a cell
     (`dpgm_core.domain.shapes`). person: the person key, as of `PersonSource`; None: each row is a person. rows: r.
     Memory grows with the rows where there is a key, else with the labels. Raises DataError.
     """
@@ -128,9 +128,10 @@ def persons_by_label(
         *map(Labelled, attributes),
         *(Shaped(one, SHAPES, shape_of) for one in shaped),
         *(Shaped(one, CELLS, cell_of) for one in shaped),
+        *(Shaped(one, PARTS, part_of) for one in shaped),
     ]
     names = list(dict.fromkeys(attribute.name for attribute in (*attributes, *shaped)))
-    places = [names.index(attribute.name) for attribute in (*attributes, *shaped, *shaped)]
+    places = [names.index(attribute.name) for attribute in (*attributes, *shaped, *shaped, *shaped)]
     keys: list[Any] = []
     numbers_of: list[list[IntArray]] = [[] for _ in columns]
     for batch in _checked_batches(source, [*names, *([] if person is None else [person])]):

@@ -213,11 +213,12 @@ class LabelSearch:
         labels = strip_traceback(partial(_draw_labels, listed, counted[: len(listed)], random))
         described = None
         if any_type is not None:
-            labels_of, shapes_of, cells_of = (
+            labels_of, shapes_of, cells_of, parts_of = (
                 counted[start : start + len(shaped)] for start in range(len(listed), len(counted), len(shaped))
             )
+            cells_of = [{**cells, **parts} for cells, parts in zip(cells_of, parts_of, strict=True)]
             described = strip_traceback(partial(draw_columns, any_type, shaped, labels_of, shapes_of, cells_of, random))
-            del labels_of, shapes_of, cells_of
+            del labels_of, shapes_of, cells_of, parts_of
         del counted  # what fails from here on has no true count among its variables
         funds.check_process()
         # Two that found the same, such as nothing, are two charges; releases that share one know it by its mark.

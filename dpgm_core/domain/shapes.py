@@ -24,6 +24,7 @@ __all__ = [
     "LEAST_POWER",
     "MOST_POWER",
     "NUMBER",
+    "PARTS",
     "SHAPES",
     "SMALL_POWER",
     "SURE",
@@ -37,6 +38,7 @@ __all__ = [
     "place_of",
     "date_years",
     "number_places",
+    "part_of",
     "shape_of",
 ]
 
@@ -56,6 +58,7 @@ _LOCAL = re.compile(rb"([0-9]{2})([/.-])([0-9]{2})\2([0-9]{4})")
 #: Formats of a date with a time after a blank, by the length of the blank and the time.
 _FORMS = {6: "%Y-%m-%d %H:%M", 9: "%Y-%m-%d %H:%M:%S"}
 _DAYS = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_NUMBERS = ("integer", "number", "grouped")
 DECIMALS = 3  # so many and more count alike, and stand for any number of decimals
 
 #: Powers of two, below which there is zero; whole numbers begin with 0.
@@ -200,12 +203,8 @@ def cell_of(raw: bytes) -> str | None:
     ['2^5 10', '-2^-1 0', 'zero', '2019-12', '2019-12', None]
     """
     kind, _, place = shape_of(raw).rpartition(" ")
-    if kind.startswith(("integer", "number", "grouped")):
-        if place == "zero":
-            return place
-        decimal = kind[7] if kind[0] == "g" else "," if kind[:7] == "number," else "."
-        size, starts = abs(_number_of(raw, decimal)), cell_starts(int(place.rpartition("^")[2]))
-        return f"{place} {max(0, bisect.bisect_right(starts, size) - 1)}"
+    if kind.startswith(_NUMBERS):
+        return place if place == "zero" else f"{place} {_cell_at(raw, kind, place)[1]}"
     if not kind.startswith("date") or "?" in kind:
         return None
     text = raw.decode()
@@ -214,6 +213,29 @@ def cell_of(raw: bytes) -> str | None:
     year, month = (text[6:10], text[3:5] if form.startswith("%d") else text[:2]) if is_local else (text[:4], text[5:7])
     inside = _FIRST_YEAR <= int(year) < _LAST_YEAR + YEARS
     return f"{year}-{month}" if inside else f"{_FIRST_YEAR if int(year) < _FIRST_YEAR else _LAST_YEAR + YEARS - 1}-01"
+
+
+def _cell_at(raw: bytes, kind: str, place: str) -> tuple[float, int, tuple[float, ...]]:
+    """Return the size of a number with this shape, the place of its cell, and where cells begin and the last ends."""
+    decimal = kind[7] if kind[0] == "g" else "," if kind[:7] == "number," else "."
+    power = int(place.rpartition("^")[2])
+    size, starts = abs(_number_of(raw, decimal)), cell_starts(power)
+    return size, max(0, bisect.bisect_right(starts, size) - 1), (*starts, math.ldexp(1.0, power + 1))
+
+
+def part_of(raw: bytes) -> str | None:
+    """Return in which 64th of its cell a number lies by its size, one of `PARTS`; None for other texts and for 0.
+
+    Examples
+    --------
+    >>> [part_of(text) for text in (b"151.2", b"-33.87", b"1700000000", b"0", b"yes")]
+    ['part 12', 'part 47', 'part 20', None, None]
+    """
+    kind, _, place = shape_of(raw).rpartition(" ")
+    if place == "zero" or not kind.startswith(_NUMBERS):
+        return None
+    size, at, starts = _cell_at(raw, kind, place)
+    return PARTS[max(0, min(_CELLS - 1, int(_CELLS * (size - starts[at]) / (starts[at + 1] - starts[at]))))]
 
 
 def place_of_cell(cell: str) -> str:
@@ -249,6 +271,8 @@ def cells_of_place(place: str) -> tuple[str, ...]:
 CELLS = tuple(
     cell for place in (*number_places(LEAST_POWER), *map(str, date_years())) for cell in cells_of_place(place)
 )
+#: Parts of a cell, of all cells of a column together, so that of a column in one or two cells more is told.
+PARTS = tuple(f"part {at}" for at in range(_CELLS))
 #: Labels that have noise whether anybody has them or not: small whole numbers, and words.
 COMMON_LABELS = (
     *map(str, range(2**SMALL_POWER)),

@@ -23,6 +23,7 @@ from dpgm_core.domain.shapes import (
     LEAST_POWER,
     MOST_POWER,
     NUMBER,
+    PARTS,
     SHAPES,
     SMALL_POWER,
     SURE,
@@ -83,6 +84,9 @@ _DENSE = 3.0
 _PEAK, _CLEAR = 4.0, 2.0
 #: Shapes of times of day.
 _TIMES = ("time", "minute")
+#: Parts of cells are counted where numbers of three or more decimals, or of this power of two, are in so few of them;
+#: cells that have this share of all are cut by them.
+_FINE_POWER, _FEW_POWERS, _MAIN = 16, 2, 0.25
 #: Into how many parts so many months are cut.
 _PARTS = {60: 5, 12: 2, 6: 2, 3: 3}
 
@@ -295,7 +299,18 @@ def cells_to_count(shapes: Mapping[str, int], sigma: float) -> tuple[str, ...]:
         return ()
     kinds = {shape.rpartition(" ")[0] for shape in sure}
     places = {shape.rpartition(" ")[2]: None for shape in shapes if shape.rpartition(" ")[0] in kinds}
-    return tuple(cell for place in places for cell in cells_of_place(place))
+    cells = tuple(cell for place in places for cell in cells_of_place(place))
+    return (*cells, *PARTS) if _is_narrow({shape: shapes[shape] for shape in sure}) else cells
+
+
+def _is_narrow(sure: Mapping[str, int]) -> bool:
+    """Return whether numbers with many values are nearly all of one power of two or two, so that cells may be wide."""
+    powers = {shape.rpartition(" ")[2]: count for shape, count in sure.items() if "^" in shape}
+    is_fine = any(shape.startswith(("number.3", "number,3")) for shape in sure) or all(
+        int(place.rpartition("^")[2]) >= _FINE_POWER for place in powers
+    )
+    few = len(powers) <= _FEW_POWERS and sum(powers.values()) > _MOST_OF_IT * sum(sure.values())
+    return few and is_fine
 
 
 #: The places of each kind, in their order.
@@ -420,18 +435,22 @@ def _of_numbers(
     step = 1.0 if scale else 10.0**-decimals
     spikes = _spikes(values, places, keep // 3, scale, step, sigma)
     masses = _masses(places, cells, values, spikes, scale, step, fine)
+    narrow = PARTS[0] in cells
+    if narrow:
+        masses = _divided(masses, [cells[part] for part in PARTS], scale, fine)
     digits = 0 if scale else decimals
     alone = {(value, round(value + step, digits)): float(count) for value, count in spikes.items()}
     alone |= _peaks(masses, places, _ENOUGH * sigma, keep // 3 - len(alone), scale)
     masses |= dict.fromkeys(masses.keys() & alone, 0.0)
     room, every = keep // 3, sum(places.values())
     for low, high in [*alone]:  # a peak of several values has bins by its share of persons
-        parts = int(min(high - low, room / 2, keep * alone[low, high] / max(1, every))) if scale else 1
+        parts = int(min(high - low if scale else narrow * room, room / 2, keep * alone[low, high] / max(1, every)))
         if parts > 1:
-            ends = [low + (high - low) * at // parts for at in range(parts + 1)]
+            ends = [low + (high - low) * at / parts for at in range(parts + 1)]
+            ends = [float(math.floor(end)) for end in ends] if scale else ends
             mass, room = alone.pop((low, high)) / parts, room - parts
             alone |= dict.fromkeys(itertools.pairwise(ends), mass)
-    raw = [(_interval(cell, scale), count) for cell, count in cells.items()]
+    raw = [(_interval(cell, scale), count) for cell, count in cells.items() if cell not in PARTS]
 
     def is_empty(low: float, high: float) -> bool:
         """Return whether cells show that few are between two numbers."""
@@ -553,6 +572,23 @@ def _smoothed(parts: Mapping[_Interval, float], total: float, fine: float) -> di
             first = min(mass, max(0.0, even + excess * clear))
             waiting += [(some[:half], first), (some[half:], mass - first)]
     return {part: masses[part] for part in parts}
+
+
+def _divided(
+    masses: Mapping[_Interval, float], parts: Sequence[int], scale: int, fine: float
+) -> dict[_Interval, float]:
+    """Return masses with those of large intervals spread by parts, which are of the sizes of numbers."""
+    divided, every = dict[_Interval, float](), sum(masses.values())
+    for (low, high), mass in masses.items():
+        if not mass > _MAIN * every:
+            divided[low, high] = mass
+            continue
+        ends = [low + (high - low) * at / len(parts) for at in range(len(parts) + 1)]
+        ends = [float(math.ceil(end)) for end in ends] if scale else ends
+        order = parts if low >= 0 else parts[::-1]
+        some = {two: float(one) for two, one in zip(itertools.pairwise(ends), order, strict=True) if two[0] < two[1]}
+        divided |= _smoothed(some, mass, fine)
+    return divided
 
 
 def _between(masses: Mapping[_Interval, float], low: float, high: float) -> float:

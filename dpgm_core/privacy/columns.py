@@ -1,8 +1,9 @@
 """Columns of any type: what finding their types, ranges and labels costs, in one account with the tables.
 
 First persons by shape (`dpgm_core.domain.shapes`) of each column, then persons by label of those columns whose shapes
-leave labels open, and by cell of those with numbers or dates. A person counts once for a label and for at most r labels
-of a column; likewise for shapes, and for cells.
+leave labels open, and by cell of those with numbers or dates, of a few also by part of a cell. A person counts once for
+a label and for at most r labels of a column; likewise for shapes, for cells, and for parts of cells, which count as
+another column with cells.
 
 Distribution. Discrete Gaussian noise is added to the count of each shape there is; noise of variance sigma^2 to that of
 each common label, a public list, and of each other label that somebody has; and noise of a variance of its own to each
@@ -103,7 +104,8 @@ class ColumnsNoise:
     threshold : int
         T, in persons; for labels that are not common.
     columns, labelled, celled : int
-        How many columns there are, k, how many of these have labels searched, and how many have cells counted.
+        How many columns there are, k, how many of these have labels searched, and how many cells or parts of cells
+        counted, together.
     labels : int
         r, the most labels, and the most shapes, of one person in a column.
     neighbours : Neighbours or str
@@ -141,7 +143,7 @@ class ColumnsNoise:
         whole("how many labels a person has", self.labels, least=1, most=_MAX_CELLS)
         whole("the number of columns", self.columns, least=1, most=_MAX_CELLS)
         whole("the number of columns with labels", self.labelled, least=0, most=self.columns)
-        whole("the number of columns with cells", self.celled, least=0, most=self.columns)
+        whole("the number of columns with cells", self.celled, least=0, most=2 * self.columns)
 
     @property
     def edge(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,7 +24,7 @@ from dpgm_core.components.options import converter
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.domain.domain import Domain
-from dpgm_core.domain.shapes import COMMON_LABELS, SHAPES, place_of_cell
+from dpgm_core.domain.shapes import COMMON_LABELS, PARTS, SHAPES, place_of_cell
 from dpgm_core.domain.tables_of_shapes import cells_to_count, has_labels
 from dpgm_core.errors import BudgetError, DomainError, DpgmError, ModelFileError
 from dpgm_core.privacy.budget import Budget
@@ -48,6 +48,8 @@ _SCHEMA = 1
 _MAX_BYTES = 2**26
 _MAX_LABEL_BYTES = 200  # bytes, as labels are counted
 _MAX_COUNT = 2**62
+
+_PART = place_of_cell(PARTS[0])
 
 #: A label or a shape, with its noisy count.
 Cell: TypeAlias = tuple[str, int]
@@ -90,7 +92,8 @@ def _published(cells: Mapping[str, int], threshold: int, most: int) -> tuple[Cel
 @frozen(kw_only=True)
 class FoundColumn:
     """What was found of one column of any type. labels, shapes: with noisy counts, persons, the largest first.
-    has_labels: whether labels were searched. cells: noisy counts of the cells of each place that was counted.
+    has_labels: whether labels were searched. cells: noisy counts of the cells of each place that was counted, and of
+    parts of cells.
 
     declared: the attribute before. attribute: the one with the type, bins or labels that follow. A file has both, so
     that a release stays what it is where later rules conclude something else.
@@ -135,7 +138,8 @@ def draw_columns(
     ]
     sigma = first.shapes_sigma
     steps = [(has_labels(dict(one), sigma), cells_to_count(dict(one), sigma)) for one in seen]
-    noise, columns = plan.noise(sum(has for has, _ in steps), sum(bool(places) for _, places in steps)), []
+    celled = _celled({*map(place_of_cell, cells)} for _, cells in steps)
+    noise, columns = plan.noise(sum(has for has, _ in steps), celled), []
     for attribute, of_shapes, (has, places), texts, of_cells in zip(declared, seen, steps, labels, cells, strict=True):
         published: tuple[Cell, ...] = ()
         if has:
@@ -162,6 +166,11 @@ def draw_columns(
             )
         )
     return FoundColumns(columns=tuple(columns), budget=plan.budget, whole=plan.whole, tables=plan.tables, noise=noise)
+
+
+def _celled(places: Iterable[Collection[str]]) -> int:
+    """Return how many columns have cells of these places counted, and again how many have parts of cells."""
+    return sum(bool(one) + (_PART in one) for one in places)
 
 
 def _common_labels(attribute: Attribute) -> dict[str, int]:
@@ -391,7 +400,7 @@ def _described(stated: Any, terms: Terms) -> FoundColumns:
         )
         columns = tuple(_read_column(one, noise) for one in stated["columns"])
         noise = evolve(
-            noise, labelled=sum(one.has_labels for one in columns), celled=sum(bool(one.cells) for one in columns)
+            noise, labelled=sum(one.has_labels for one in columns), celled=_celled(one.cells for one in columns)
         )
         covered = (budget.kind, whole.kind, tables.kind) == ("approx", "approx", "gdp") and budget <= whole
         covered = covered and noise.delta(budget.epsilon) <= budget.delta

@@ -10,7 +10,7 @@ from dpgm_core.counting.labels import MAX_LABEL_BYTES, persons_by_label
 from dpgm_core.counting.scores import rank_scores, ranks_of
 from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.domain.labels import Matching
-from dpgm_core.domain.shapes import CELLS, SHAPES
+from dpgm_core.domain.shapes import CELLS, PARTS, SHAPES
 from dpgm_core.privacy.bins import RankDistance
 from dpgm_core.sources import as_source
 from dpgm_core.sources.arrow import ArrowSource
@@ -102,7 +102,7 @@ def test_a_source_that_yields_anything_else_is_refused():
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_a_person_moves_at_most_r_shapes_by_one(rows):
-    """All shapes and cells are counted, those that nobody has as 0; a person counts once for one and for at most r."""
+    """All shapes, cells and parts have a count; a person counts once for one and for at most r of them."""
     generator = np.random.default_rng(6)
     who = generator.integers(0, 6, 80)
     texts = generator.choice(["1", "2", "3", "0.5", "cook", "2019-01-02", "09:30", "1024"], 80)
@@ -114,7 +114,7 @@ def test_a_person_moves_at_most_r_shapes_by_one(rows):
         assert sum(labels.values()) <= 6 * rows
         return places
 
-    for at, all_of_them in enumerate((SHAPES, CELLS)):
+    for at, all_of_them in enumerate((SHAPES, CELLS, PARTS)):
         every = shapes(who >= 0)[at]
         assert set(every) == set(all_of_them) and 0 < sum(every.values()) <= 6 * rows
         for person in range(6):
@@ -122,13 +122,14 @@ def test_a_person_moves_at_most_r_shapes_by_one(rows):
             moved = [every[one] - less[one] for one in all_of_them if every[one] != less[one]]
             assert moved and set(moved) == {1} and len(moved) <= rows
     alone = as_source(pa.table({"a": ["1", "x", None, "", "NA", "3"]}))
-    _, counted_shapes, counted_cells = persons_by_label(alone, [attribute], None, 1, shaped=[attribute])
+    _, counted_shapes, counted_cells, counted_parts = persons_by_label(alone, [attribute], None, 1, shaped=[attribute])
     assert {shape: count for shape, count in counted_shapes.items() if count} == {
         "integer 2^0": 1,
         "integer 2^1": 1,
         "text": 1,
     }
     assert {cell: count for cell, count in counted_cells.items() if count} == {"2^0 0": 1, "2^1 32": 1}
+    assert {part: count for part, count in counted_parts.items() if count} == {"part 0": 2}
 
 
 def test_scores_are_those_of_the_definition():

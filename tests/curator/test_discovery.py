@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import math
 import shutil
 import sqlite3
 from contextlib import closing, redirect_stderr, redirect_stdout
@@ -555,6 +556,17 @@ def test_a_file_of_found_columns_stays_what_it_is_under_other_rules(tmp_path, fo
         one["column"]: one["attribute"] for one in json.loads(found_file)["discovery"]["described"]["columns"]
     }
     assert after.described.noise == before.described.noise and before.described.noise.celled > 0
+
+
+def test_parts_of_cells_are_paid_for_and_read_back(tmp_path):
+    """Degrees, all in one cell, have parts of cells: another count of each person, which the file states."""
+    table = pa.table({"east": [f"{151.2 + 0.05 * math.sin(at):.6f}" for at in range(4000)]})
+    domain = Domain.from_dict({"attributes": {"east": {"private": True}}})
+    settings = {"save_release": tmp_path / "a.release.dpgm", "terms": PLAIN, "randomness": SeededRandomness(5)}
+    found = dpgm.fit(table, Structure(domain, [("east",)]), ANY_BUDGET, **settings).release.discovery.described
+    assert found.noise.celled == 2 and {"2^7", "part"} <= set(found.columns[0].cells)
+    assert sum(151.1 < edge < 151.3 for edge in found.columns[0].attribute.edges) >= 6
+    assert load_discovery(tmp_path / "a.labels.json").described == found
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgm_core import Attribute, Domain, DomainError
-from dpgm_core.domain.shapes import CELLS, SHAPES, cell_of, cells_of_place, place_of_cell, shape_of
-from dpgm_core.domain.tables_of_shapes import _interval, _smoothed, _spikes, cells_to_count, has_labels, table_of
+from dpgm_core.domain.shapes import (
+    CELLS,
+    PARTS,
+    SHAPES,
+    cell_of,
+    cells_of_place,
+    part_of,
+    place_of_cell,
+    shape_of,
+)
+from dpgm_core.domain.tables_of_shapes import (
+    _divided,
+    _interval,
+    _smoothed,
+    _spikes,
+    cells_to_count,
+    has_labels,
+    table_of,
+)
 from dpgm_core.models.within_bins import decoder, wide_bins
 
 OPEN = Attribute.from_dict("x", {"private": True})
@@ -22,6 +39,7 @@ def test_every_text_has_one_of_the_shapes(raw):
     assert shape_of(raw) in SHAPES
     assert len(set(SHAPES)) == len(SHAPES)
     assert cell_of(raw) is None or cell_of(raw) in CELLS
+    assert (part_of(raw) in PARTS) is ("^" in (cell_of(raw) or ""))
 
 
 @given(st.integers(-(10**14), 10**14), st.integers(0, 4))
@@ -32,6 +50,35 @@ def test_a_number_lies_in_its_cell(number, decimals):
     low, high = _interval(cell_of(text), whole)
     assert low <= value < high or (not whole and low < value <= high < 0) or abs(value) < 2.0**-15
     assert _interval("2^3 1", True)[0] == _interval("2^3 1", True)[1]
+
+
+@given(st.integers(2**22, 2**45), st.sampled_from([1, -1]), st.integers(0, 4))
+def test_a_number_lies_in_its_part(number, sign, decimals):
+    """All of one cell are spread over 64 intervals, and those of its part over the one that has the number."""
+    text = f"{sign * number / 10**decimals:.{decimals}f}".encode()
+    value, whole = float(text), not decimals
+    cell, part = _interval(cell_of(text), whole), PARTS.index(part_of(text))
+    masses = _divided({cell: 900.0}, [900 * (at == part) for at in range(64)], int(whole), 1.0)
+    ((low, high),) = [interval for interval, mass in masses.items() if mass > 1]
+    near = 1e-9 * abs(value)
+    assert low - near <= value <= high + near and high - low <= (cell[1] - cell[0]) / 64 + whole
+
+
+def test_a_narrow_range_of_large_numbers_has_bins():
+    """Degrees, and seconds since 1970, all of one cell: two parts of it have nearly all, and a bin of each has few."""
+    for shape, places in (("number.3 2^7", "2^7"), ("number,3 -2^7", "-2^7"), ("integer 2^30", "2^30")):
+        wanted = cells_to_count({shape: 4000}, 10.0)
+        assert wanted[-64:] == PARTS and wanted[0] == f"{places} 0"
+        counts = {cell: 4000 * (cell == f"{places} 11") for cell in wanted[:-64]} | dict.fromkeys(PARTS, 9)
+        counts |= {"part 30": 1900, "part 31": 1500}
+        edges = table_of({shape: 4000}, {}, 64, 10.0, counts, 10.0, 10.0)["bins"]
+        low, high = _interval(f"{places} 11", shape[0] == "i")
+        at = (30, 32) if low > 0 else (32, 34)
+        ends = [low + (high - low) * one / 64 for one in at]
+        inside = [edge for edge in edges if ends[0] <= edge <= ends[1]]
+        assert len(inside) >= 8, (shape, edges)
+    for others in ({"integer 2^9": 4000}, {"number.2 2^7": 4000}, {f"number.3 2^{at}": 2000 for at in range(3)}):
+        assert PARTS[0] not in cells_to_count(others, 10.0)
 
 
 def test_each_cell_is_of_one_place():

@@ -101,9 +101,11 @@ def test_cells_cost_what_is_stated():
     assert worst_delta(less, epsilon, [(1, 0)], cells=1) > stated
     assert float(noise.cells_variance) == pytest.approx(4 * float(noise.variance), rel=0.1)
     for labelled in (0, 1):
-        for celled in (0, 1):
+        for celled in (0, 1, 2):
             of = asked.noise(labelled, celled)
             assert of.mu_squared <= asked.tables.mu_squared * asked.share / (1 - asked.share)
+            counts = (1 / of.shapes_variance, labelled / of.variance, celled / of.cells_variance)
+            assert float(of.mu_squared) == pytest.approx(float(sum(counts)), rel=0.01)
 
 
 def test_common_labels_have_noise_whether_they_occur_or_not():
