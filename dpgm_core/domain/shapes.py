@@ -52,9 +52,18 @@ _MINUTE = re.compile(rb"[0-9]{2}:[0-9]{2}")
 _GROUPED = re.compile(rb"([+-]?[1-9][0-9]{0,2})([.,])([0-9]{3}(?:\2[0-9]{3}){0,4})(?:([.,])([0-9]{1,40}))?")
 _MOMENT = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})([T ]" + _CLOCK + rb" ?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?")
 _MIDNIGHT = re.compile(rb".*[T ]00:00(:00(\.0+)?)?")
-_LOCAL = re.compile(rb"([0-9]{2})([/.-])([0-9]{2})\2([0-9]{4})")
+_LOCAL = re.compile(rb"([0-9]{1,2})([/.-])([0-9]{1,2})\2([0-9]{4})(?: (.+))?")
 #: Formats of a date with a time after a blank, by the length of the blank and the time.
 _FORMS = {6: "%Y-%m-%d %H:%M", 9: "%Y-%m-%d %H:%M:%S"}
+_24_HOURS, _12_HOURS = rb"(?:[01]?[0-9]|2[0-3]):[0-5][0-9]", rb"(?:0?[1-9]|1[0-2]):[0-5][0-9]"
+_CLOCKS = {
+    "%H:%M": re.compile(_24_HOURS),
+    "%H:%M:%S": re.compile(_24_HOURS + rb":[0-5][0-9]"),
+    "%I:%M %p": re.compile(_12_HOURS + rb" (?:[AP]M|[ap]m)"),
+    "%I:%M:%S %p": re.compile(_12_HOURS + rb":[0-5][0-9] (?:[AP]M|[ap]m)"),
+}
+#: Formats of times after a date that is written with a sign.
+_TIMES_AFTER = {"/": tuple(_CLOCKS), ".": ("%H:%M", "%H:%M:%S"), "-": ("%H:%M", "%H:%M:%S")}
 _DAYS = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 DECIMALS = 3  # so many and more count alike, and stand for any number of decimals
 
@@ -103,24 +112,33 @@ def shape_of(raw: bytes) -> str:
     if match is not None and match[4] != match[2]:
         sign = "." if match[2] == b"," else ","
         return f"grouped{sign}{min(len(match[5] or b''), DECIMALS)} {place_of(_number_of(raw, sign), 0)}"
+    day = _day_of(raw)
+    if day is not None:
+        return f"{day[0]} {_years(day[1])}"
+    return "minute" if _MINUTE.fullmatch(raw) and _TIME.fullmatch(raw) else "time" if _TIME.fullmatch(raw) else "text"
+
+
+def _day_of(raw: bytes) -> tuple[str, int, int | None] | None:
+    """Return the type, year and month of a date; no month where the order is open. None for another text."""
     match = _MOMENT.fullmatch(raw)
     if match is not None:
         year, month, day = (int(part) for part in match.groups()[:3])
         kind = "date" if match[4] is None or _MIDNIGHT.fullmatch(raw) else f"datetime{_written(match[4])}"
-        return f"{kind} {_years(year)}" if _is_day(year, month, day) else "text"
+        return (kind, year, month) if _is_day(year, month, day) else None
     match = _LOCAL.fullmatch(raw)
-    if match is not None:
-        one, sign, other, year = int(match[1]), match[2].decode(), int(match[3]), int(match[4])
-        possible = [
-            order
-            for order, fits in (("%d{0}%m", _is_day(year, other, one)), ("%m{0}%d", _is_day(year, one, other)))
-            if fits
-        ]
-        if not possible:
-            return "text"
-        order = possible[0] if len(possible) == 1 else "?{0}?"
-        return f"date {order.format(sign)}{sign}%Y {_years(year)}"
-    return "minute" if _MINUTE.fullmatch(raw) and _TIME.fullmatch(raw) else "time" if _TIME.fullmatch(raw) else "text"
+    if match is None:
+        return None
+    one, sign, other, year, time = int(match[1]), match[2].decode(), int(match[3]), int(match[4]), match[5]
+    months = {
+        order: month
+        for order, month, day in (("%d{0}%m", other, one), ("%m{0}%d", one, other))
+        if _is_day(year, month, day)
+    }
+    forms = [f" {form}" for form in _TIMES_AFTER[sign] if time is not None and _CLOCKS[form].fullmatch(time)]
+    if not months or (time is not None and not forms):
+        return None
+    order = next(iter(months)) if len(months) == 1 else "?{0}?"
+    return f"{'datetime' if forms else 'date'} {order.format(sign)}{sign}%Y{''.join(forms)}", year, months.get(order)
 
 
 def _written(time: bytes) -> str:
@@ -170,7 +188,7 @@ def _list_shapes() -> Iterable[str]:
         for decimals in range(1, DECIMALS + 1)
         for place in number_places(LEAST_POWER)
     )
-    forms = [f" {order.format(sign)}{sign}%Y" for sign in "/.-" for order in ("%d{0}%m", "%m{0}%d", "?{0}?")]
+    forms = {f" {order.format(sign)}{sign}%Y": sign for sign in "/.-" for order in ("%d{0}%m", "%m{0}%d", "?{0}?")}
     yield from (
         f"{kind} {year}"
         for kind in (
@@ -178,6 +196,7 @@ def _list_shapes() -> Iterable[str]:
             *(f"date{form}" for form in forms),
             "datetime",
             *(f"datetime {form}" for form in _FORMS.values()),
+            *(f"datetime{form} {time}" for form, sign in forms.items() for time in _TIMES_AFTER[sign]),
         )
         for year in date_years()
     )
@@ -206,14 +225,13 @@ def cell_of(raw: bytes) -> str | None:
         decimal = kind[7] if kind[0] == "g" else "," if kind[:7] == "number," else "."
         size, starts = abs(_number_of(raw, decimal)), cell_starts(int(place.rpartition("^")[2]))
         return f"{place} {max(0, bisect.bisect_right(starts, size) - 1)}"
-    if not kind.startswith("date") or "?" in kind:
+    day = _day_of(raw)
+    if day is None or day[2] is None:
         return None
-    text = raw.decode()
-    form = kind.partition(" ")[2]
-    is_local = form.startswith(("%d", "%m"))
-    year, month = (text[6:10], text[3:5] if form.startswith("%d") else text[:2]) if is_local else (text[:4], text[5:7])
-    inside = _FIRST_YEAR <= int(year) < _LAST_YEAR + YEARS
-    return f"{year}-{month}" if inside else f"{_FIRST_YEAR if int(year) < _FIRST_YEAR else _LAST_YEAR + YEARS - 1}-01"
+    _, year, month = day
+    if _FIRST_YEAR <= year < _LAST_YEAR + YEARS:
+        return f"{year}-{month:02d}"
+    return f"{_FIRST_YEAR if year < _FIRST_YEAR else _LAST_YEAR + YEARS - 1}-01"
 
 
 def place_of_cell(cell: str) -> str:

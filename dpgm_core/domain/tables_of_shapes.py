@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
@@ -666,7 +667,7 @@ def _of_days(
         form = max(forms) if midnights or len(forms) == 1 else ""
     else:
         clear = [form for form in forms if "?" not in form]
-        if len(clear) != 1 or any(other[1] not in clear[0] for other in forms.keys() - clear):  # another sign
+        if len(clear) != 1 or any(other != re.sub("%[dm]", "?", clear[0]) for other in forms.keys() - clear):
             return None
         (form,) = clear
     same = {shape: count for shape, count in edge.items() if _form_of(shape) in (*forms, "")}

@@ -1,20 +1,62 @@
 """Shapes of raw texts, and the tables that follow from released shapes and labels."""
 
 import math
+import re
 from collections import Counter
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgm_core import Attribute, Domain, DomainError
+from dpgm_core import Attribute, Budget, Domain, DomainError, SeededRandomness
 from dpgm_core.domain.shapes import CELLS, SHAPES, cell_of, cells_of_place, place_of_cell, shape_of
 from dpgm_core.domain.tables_of_shapes import _interval, _smoothed, _spikes, cells_to_count, has_labels, table_of
 from dpgm_core.models.within_bins import decoder, wide_bins
+from dpgm_core.privacy.columns import ColumnsPlan
+from dpgm_core.releases.labels import draw_columns
 
 OPEN = Attribute.from_dict("x", {"private": True})
+
+
+def search(columns, seed=1):
+    """The attributes that a whole search finds for columns of texts, one record each, at epsilon 3."""
+    plan = ColumnsPlan(
+        columns=tuple(columns), whole=Budget.approx(3, "1e-6"), share=Fraction(1, 20), labels=1,
+        neighbours="add-remove",
+    )  # fmt: skip
+    counted = [Counter(texts) for texts in columns.values()]
+    by_shape, by_cell = ([dict.fromkeys(every, 0) for _ in counted] for every in (SHAPES, CELLS))
+    for counts, shapes, cells in zip(counted, by_shape, by_cell, strict=True):
+        for text, count in counts.items():
+            shapes[shape_of(text.encode())] += count
+            cell = cell_of(text.encode())
+            if cell is not None:
+                cells[cell] += count
+    declared = [Attribute.from_dict(name, {"private": True}) for name in columns]
+    released = draw_columns(plan, declared, counted, by_shape, by_cell, SeededRandomness(seed))
+    return {one.declared.name: one.attribute for one in released.columns}
+
+
+def moments(count, first=datetime(2019, 1, 1), days=1400, seed=2):
+    rng = np.random.default_rng(seed)
+    return [first + timedelta(minutes=int(at)) for at in rng.integers(0, days * 1440, count)]
+
+
+def unpadded(text):
+    """A date and a time without zeros before the day, the month and the hour."""
+    return re.sub(r"(?<![:\d])0(?=\d)", "", text)
+
+
+def written(attribute, text):
+    """A text as the domain of its column reads it and writes it again, at the lower end of its bin."""
+    code = np.array([attribute.code(text.encode())])
+    decode = decoder(attribute, np.eye(attribute.size)[code[0]])
+    (again,) = decode.texts(code, decode.places(code, np.array([0.0]))).to_pylist()
+    assert attribute.code(again.encode()) == code[0]
+    return again
 
 
 @given(st.one_of(st.binary(max_size=30), st.text("0123456789.,-+eE/:T Z", max_size=20).map(str.encode)))
@@ -63,6 +105,10 @@ def test_cells_by_example():
         ("2019-12-31 08:15:59", "datetime %Y-%m-%d %H:%M:%S 2015"),
         ("2019-12-31 08:15:59Z", "datetime 2015"), ("2019-12-31 25:15", "text"),
         ("13/01/2020", "date %d/%m/%Y 2020"), ("01/13/2020", "date %m/%d/%Y 2020"), ("01.02.1700", "date ?.?.%Y 1900"),
+        ("5/14/2021", "date %m/%d/%Y 2020"), ("1.2.2021", "date ?.?.%Y 2020"), ("14.5.21", "text"),
+        ("5/14/2021 9:04", "datetime %m/%d/%Y %H:%M 2020"), ("4/5/2021 0:04:59", "datetime ?/?/%Y %H:%M:%S 2020"),
+        ("05/14/2021 3:04 PM", "datetime %m/%d/%Y %I:%M %p 2020"), ("5/14/2021 13:04 PM", "text"),
+        ("14.05.2021 15:04", "datetime %d.%m.%Y %H:%M 2020"), ("14.05.2021 24:04", "text"), ("5/14-2021", "text"),
         ("12,345.5", "grouped.1 2^13"), ("-1.234.567", "grouped,0 -2^20"), ("1,23,456", "text"), ("1,234,5", "text"),
         ("yes", "text"), ("", "text"), ("12345678901234567890", "text"),
     ],
@@ -108,12 +154,62 @@ def test_dates_that_were_found_have_a_bin(days, form):
     assert found.unknown not in [found.code(text) for text in texts]
 
 
+LOCAL = ["%d.%m.%Y", "%m/%d/%Y", "%d-%m-%Y"]
+LOCAL += [f"{day} {time}" for day in LOCAL for time in ("%H:%M", "%H:%M:%S")] + ["%m/%d/%Y %I:%M %p"]
+
+
+@given(
+    st.lists(st.datetimes(datetime(1900, 1, 1), datetime(2095, 12, 31)), min_size=1, max_size=9),
+    st.sampled_from(LOCAL), st.booleans(), st.sampled_from([str, str.lower]),
+)  # fmt: skip
+def test_dates_of_a_shape_are_read_by_the_format_of_its_table(days, form, zeros, case):
+    """Also with one digit for a day, a month or an hour, and with times, of which pm stands in either case."""
+    days = [*days, days[0].replace(month=12, day=31)]  # of which the order of day and month is clear
+    texts = [case(day.strftime(form) if zeros else unpadded(day.strftime(form))) for day in days]
+    found = OPEN.with_released({shape_of(text.encode()): 100 for text in texts}, {}, 10.0)
+    assert found.values.format == form and found.values.kind == ("datetime" if ":" in form else "date")
+    for day, text in zip(days, texts, strict=True):
+        same = datetime.strptime(day.strftime(form), form)
+        assert found.values.exact(text.encode()) == found.values.place(same)
+        assert found.code(text.encode()) != found.unknown
+        assert cell_of(text.encode()) in (None, f"{day:%Y-%m}")
+
+
+@pytest.mark.parametrize("form", LOCAL)
+def test_a_search_finds_dates_and_times_with_fields_of_one_digit(form):
+    texts = [unpadded(moment.strftime(form)) for moment in moments(6000)]
+    found = search({"x": texts, "age": [str(at % 90) for at in range(6000)]})["x"]
+    assert found.values.format == form and len(found.edges) > 16
+    assert found.unknown not in {found.code(text.encode()) for text in texts}
+    assert found.values.text(found.values.number("4" + form[2] + "4" + form[2] + f"{moments(1)[0]:%Y{form[8:]}}"))
+    assert datetime.strptime(written(found, texts[0]), form)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_makes_no_column_one_of_another_form(seed):
+    """Of whole numbers, decimals, dates in ISO 8601 and words of 1,500 records, and of free texts."""
+    rng = np.random.default_rng(seed)
+    columns = {
+        "whole": [str(number) for number in rng.integers(0, 10**6, 1500)],
+        "decimals": [f"{number:.2f}" for number in rng.lognormal(4, 1, 1500)],
+        "days": [str(moment.date()) for moment in moments(1500)],
+        "words": rng.choice(["yes", "no", "cook"], 1500).tolist(),
+        "free": [f"no. {number}" for number in range(1500)],
+    }
+    found = search(columns, seed)
+    kinds = {name: one.values.kind for name, one in found.items()}
+    assert kinds == {"whole": "integer", "decimals": "number", "days": "date", "words": "text", "free": "text"}
+    assert {one.values.format for one in found.values()} == {None}
+
+
 def test_the_order_of_day_and_month_stays_open_without_a_day_that_tells():
     """Then the column is one of texts, rather than of dates that may be others."""
     assert table_of({"date ?/?/%Y 2015": 900}, {}, 32, 10.0) == {"labels": []}
     both = {"date %d/%m/%Y 2015": 400, "date %m/%d/%Y 2015": 400}
     assert table_of(both, {}, 32, 10.0) == {"labels": []}
     assert table_of({"date ?.?.%Y 2015": 90, "date %d/%m/%Y 2015": 400}, {}, 32, 10.0) == {"labels": []}
+    hours = {"datetime ?/?/%Y %H:%M 2015": 90, "datetime %d/%m/%Y %I:%M %p 2015": 400}
+    assert table_of(hours, {}, 32, 10.0) == {"labels": []}
 
 
 def test_what_is_below_the_noise_does_not_count():
@@ -437,7 +533,8 @@ def test_noise_beside_what_clearly_occurs_changes_no_type_and_no_range():
     plain = table_of(ages, {}, 32, 10.0)
     row = {f"grouped.1 -2^{power}": 30 for power in (20, 21, 22)}
     same = {f"integer 2^{power}": 30 for power in (30, 31, 32)}
-    for noise in (row, same, {"number.2 -2^30": 55}, {"integer -2^44": 44}, {"date %d.%m.%Y 1930": 60}):
+    days = {f"datetime %m/%d/%Y %I:%M %p {year}": 30 for year in (1930, 1935, 1940)}
+    for noise in (row, same, days, {"number.2 -2^30": 55}, {"integer -2^44": 44}, {"date %d.%m.%Y 1930": 60}):
         assert table_of(ages | noise, {}, 32, 10.0) == plain, noise
     # Persons in number, or that are as many as others, do.
     assert table_of(ages | {"number.2 2^5": 80}, {}, 32, 10.0)["type"] == "number"
