@@ -18,6 +18,7 @@ __all__ = [
     "CALENDAR",
     "CELLS",
     "COMMON_LABELS",
+    "DAYS_AS_NUMBERS",
     "DECIMALS",
     "EDGE",
     "INTEGER",
@@ -64,6 +65,9 @@ _CLOCKS = {
 }
 #: Formats of times after a date that is written with a sign.
 _TIMES_AFTER = {"/": tuple(_CLOCKS), ".": ("%H:%M", "%H:%M:%S"), "-": ("%H:%M", "%H:%M:%S")}
+#: Whole numbers that are days have shapes of this kind, and this one as numbers.
+DAYS_AS_NUMBERS = "date %Y%m%d", "integer 2^24"
+_DIGITS = re.compile(rb"((?:19|20)[0-9]{2})([0-9]{2})([0-9]{2})")
 _DAYS = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 DECIMALS = 3  # so many and more count alike, and stand for any number of decimals
 
@@ -95,9 +99,14 @@ def shape_of(raw: bytes) -> str:
     --------
     >>> [shape_of(text) for text in (b"37", b"-0.5", b"1,75", b"007", b"2019-12-31", b"31.12.2019", b"03/04/2019")]
     ['integer 2^5', 'number.1 -2^-1', 'number,2 2^0', 'text', 'date 2015', 'date %d.%m.%Y 2015', 'date ?/?/%Y 2015']
+    >>> shape_of(b"20210514"), shape_of(b"20211514"), shape_of(b"5/14/2021 3:04 PM")
+    ('date %Y%m%d 2020', 'integer 2^24', 'datetime %m/%d/%Y %I:%M %p 2020')
     >>> shape_of(b"1,431.33"), shape_of(b"1.234.567"), shape_of(b"1,431"), shape_of(b"14:05"), shape_of(b"14:05:30")
     ('grouped.2 2^10', 'grouped,0 2^20', 'number,3 2^0', 'minute', 'time')
     """
+    day = _day_of(raw)
+    if day is not None:
+        return f"{day[0]} {_years(day[1])}"
     if INTEGER.fullmatch(raw):
         return f"integer {place_of(float(raw), 0)}"
     match = NUMBER.fullmatch(raw)
@@ -112,18 +121,17 @@ def shape_of(raw: bytes) -> str:
     if match is not None and match[4] != match[2]:
         sign = "." if match[2] == b"," else ","
         return f"grouped{sign}{min(len(match[5] or b''), DECIMALS)} {place_of(_number_of(raw, sign), 0)}"
-    day = _day_of(raw)
-    if day is not None:
-        return f"{day[0]} {_years(day[1])}"
     return "minute" if _MINUTE.fullmatch(raw) and _TIME.fullmatch(raw) else "time" if _TIME.fullmatch(raw) else "text"
 
 
 def _day_of(raw: bytes) -> tuple[str, int, int | None] | None:
     """Return the type, year and month of a date; no month where the order is open. None for another text."""
-    match = _MOMENT.fullmatch(raw)
+    match = _MOMENT.fullmatch(raw) or _DIGITS.fullmatch(raw)
     if match is not None:
         year, month, day = (int(part) for part in match.groups()[:3])
-        kind = "date" if match[4] is None or _MIDNIGHT.fullmatch(raw) else f"datetime{_written(match[4])}"
+        kind = DAYS_AS_NUMBERS[0]
+        if match.re is _MOMENT:
+            kind = "date" if match[4] is None or _MIDNIGHT.fullmatch(raw) else f"datetime{_written(match[4])}"
         return (kind, year, month) if _is_day(year, month, day) else None
     match = _LOCAL.fullmatch(raw)
     if match is None:
@@ -193,6 +201,7 @@ def _list_shapes() -> Iterable[str]:
         f"{kind} {year}"
         for kind in (
             "date",
+            DAYS_AS_NUMBERS[0],
             *(f"date{form}" for form in forms),
             "datetime",
             *(f"datetime {form}" for form in _FORMS.values()),

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from dpgm_core.domain.shapes import (
     CALENDAR,
     COMMON_LABELS,
+    DAYS_AS_NUMBERS,
     DECIMALS,
     EDGE,
     INTEGER,
@@ -123,7 +124,7 @@ def table_of(
     ['NA']
     """
     fine, cells_sigma, cells, every_label = fine or sigma, cells_sigma or sigma, cells or {}, labels
-    counts = _certain(shapes, sigma)
+    shapes, counts = _without_few_days(shapes, _certain(shapes, sigma))
     labels, thousands = _occurring(shapes, labels, fine), dict[str, str]()
     for sign, decimal in (",.", ".,"):
         if any(shape.startswith(f"grouped{decimal}") for shape in counts) or _are_thousands(counts, sign):
@@ -163,6 +164,23 @@ def table_of(
         form = {} if "time" in counts else {"format": "%H:%M"}
         return {"type": "time", "bins": min(24, keep)} | form | missing
     return {"labels": _with_codes_between(commonest, every_label)[:keep]}
+
+
+def _without_few_days(shapes: Mapping[str, int], counts: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
+    """Return shapes, and those that certainly occur, where whole numbers such as 20210514 are days or are none.
+
+    They are days if nearly all that occurs beside texts are. Else those that certainly occur are whole numbers, and
+    others, which may be noise of forty shapes, are nobody.
+    """
+    kind, number = DAYS_AS_NUMBERS
+    days = sum(_starting(counts, (kind,)).values())
+    if days >= _NEARLY_ALL * (sum(counts.values()) - counts.get("text", 0)) > 0:
+        return dict(shapes), dict(counts)
+    both = []
+    for one in (shapes, counts):
+        others = {shape: count for shape, count in one.items() if not shape.startswith(kind)}
+        both.append(others | ({number: others.get(number, 0) + days} if days else {}))
+    return both[0], both[1]
 
 
 def _are_thousands(counts: Mapping[str, int], sign: str) -> bool:
@@ -662,7 +680,7 @@ def _of_days(
     forms = Counter[str]()
     for shape, count in sure.items():
         forms[_form_of(shape)] += count
-    if all(form[:2] in ("", "%Y") for form in forms):  # all are read without a format, but not written so
+    if all(form[:3] in ("", "%Y-") for form in forms):  # all are read without a format, but not written so
         midnights = len(forms) == 2 and 0 < forms[""] <= (1 - _NEARLY_ALL) * forms.total()
         form = max(forms) if midnights or len(forms) == 1 else ""
     else:
