@@ -25,6 +25,7 @@ __all__ = [
     "LEAST_POWER",
     "MOST_POWER",
     "NUMBER",
+    "RARE_KINDS",
     "SHAPES",
     "SMALL_POWER",
     "SURE",
@@ -183,6 +184,17 @@ def number_places(least: int) -> list[str]:
     return [*(f"-{power}" for power in reversed(powers)), "zero", *powers]
 
 
+#: Formats of dates that are written with a sign, and the sign.
+_LOCAL_FORMS = {
+    f"{order.format(sign)}{sign}%Y": sign for sign in _TIMES_AFTER for order in ("%d{0}%m", "%m{0}%d", "?{0}?")
+}
+#: Types of shapes that few columns have. There are many, so they need more persons, or noise would often have one.
+RARE_KINDS = (
+    DAYS_AS_NUMBERS[0],
+    *(f"datetime {form} {time}" for form, sign in _LOCAL_FORMS.items() for time in _TIMES_AFTER[sign]),
+)
+
+
 def _list_shapes() -> Iterable[str]:
     yield from ("text", "time", "minute")
     yield from (f"integer {place}" for place in number_places(0))
@@ -196,19 +208,9 @@ def _list_shapes() -> Iterable[str]:
         for decimals in range(1, DECIMALS + 1)
         for place in number_places(LEAST_POWER)
     )
-    forms = {f" {order.format(sign)}{sign}%Y": sign for sign in "/.-" for order in ("%d{0}%m", "%m{0}%d", "?{0}?")}
-    yield from (
-        f"{kind} {year}"
-        for kind in (
-            "date",
-            DAYS_AS_NUMBERS[0],
-            *(f"date{form}" for form in forms),
-            "datetime",
-            *(f"datetime {form}" for form in _FORMS.values()),
-            *(f"datetime{form} {time}" for form, sign in forms.items() for time in _TIMES_AFTER[sign]),
-        )
-        for year in date_years()
-    )
+    kinds = ("date", *(f"date {form}" for form in _LOCAL_FORMS), "datetime")
+    kinds += tuple(f"datetime {form}" for form in _FORMS.values())
+    yield from (f"{kind} {year}" for kind in (*kinds, *RARE_KINDS) for year in date_years())
 
 
 def date_years() -> range:

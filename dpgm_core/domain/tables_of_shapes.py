@@ -25,6 +25,7 @@ from dpgm_core.domain.shapes import (
     LEAST_POWER,
     MOST_POWER,
     NUMBER,
+    RARE_KINDS,
     SHAPES,
     SMALL_POWER,
     SURE,
@@ -55,6 +56,8 @@ _FIRST_POWER, _SEVERAL = 4, 2
 #: Shapes need so many times as many persons beside one of which they have at most this part, if all that clearly occurs
 #: is more places away than this.
 _BESIDE, _FEW, _NEAR = 1.5, 0.25, 4
+#: Shapes of rare kinds need so many times as many persons.
+_RARE = 1.2
 #: A type has to hold for this share of what was found of a column, and labels have to cover it where they could be
 #: numbers.
 _NEARLY_ALL = 0.95
@@ -258,7 +261,11 @@ def _certain(shapes: Mapping[str, int], sigma: float) -> dict[str, int]:
     less than a quarter of the persons of the commonest shape and is far from all that clearly occurs: of 500 columns
     without persons one has a row, and noise must not change the type or range of those that have some.
     """
-    sure = {shape for shape, count in shapes.items() if count >= SURE * sigma}
+
+    def needed(kind: str) -> float:
+        return SURE * sigma * (_RARE if kind in RARE_KINDS else 1)
+
+    sure = {shape for shape, count in shapes.items() if count >= needed(shape.rpartition(" ")[0])}
     most = max((shapes[shape] for shape in sure), default=0)
     enough = min(most * _FEW, _BESIDE * SURE * sigma)
     clear = [_AXIS[shape.rpartition(" ")[2]] for shape in sure if shapes[shape] >= enough and " " in shape]
@@ -279,7 +286,7 @@ def _certain(shapes: Mapping[str, int], sigma: float) -> dict[str, int]:
         }
         (first, last), row = max(rows.items(), key=lambda one: one[1], default=((0, 0), 0.0))
         is_little = most and sums[last + 1] - sums[first] < most * _FEW and is_far(places[first], places[last])
-        if first < last and row >= SURE * sigma * (_BESIDE if is_little else 1):
+        if first < last and row >= needed(kind) * (_BESIDE if is_little else 1):
             sure |= {names[at] for at in occurring if first <= at <= last}
     return {shape: count for shape, count in shapes.items() if shape in sure}
 

@@ -581,6 +581,8 @@ def test_noise_beside_what_clearly_occurs_changes_no_type_and_no_range():
     days = {f"datetime %m/%d/%Y %I:%M %p {year}": 30 for year in (1930, 1935, 1940)}
     for noise in (row, same, days, {"number.2 -2^30": 55}, {"integer -2^44": 44}, {"date %d.%m.%Y 1930": 60}):
         assert table_of(ages | noise, {}, 32, 10.0) == plain, noise
+    rare = {"datetime %m/%d/%Y %I:%M %p 2015": 59}
+    assert table_of({"integer 2^5": 90, **rare}, {}, 32, 10.0) == table_of({"integer 2^5": 90}, {}, 32, 10.0)
     # Persons in number, or that are as many as others, do.
     assert table_of(ages | {"number.2 2^5": 80}, {}, 32, 10.0)["type"] == "number"
     assert table_of({"integer 2^4": 90, "number.1 2^5": 55}, {}, 32, 10.0)["type"] == "number"
