@@ -29,6 +29,7 @@ __all__ = [
     "SHAPES",
     "SMALL_POWER",
     "SURE",
+    "TIMES",
     "WORDS",
     "YEARS",
     "YEAR_POWER",
@@ -64,6 +65,9 @@ _CLOCKS = {
     "%I:%M %p": re.compile(_12_HOURS + rb" (?:[AP]M|[ap]m)"),
     "%I:%M:%S %p": re.compile(_12_HOURS + rb":[0-5][0-9] (?:[AP]M|[ap]m)"),
 }
+_12_HOUR_SHAPES = {"minute12": "%I:%M %p", "time12": "%I:%M:%S %p"}
+#: Shapes of times of day, and their formats.
+TIMES = {"time": None, "minute": "%H:%M", **_12_HOUR_SHAPES}
 #: Formats of times after a date that is written with a sign.
 _TIMES_AFTER = {"/": tuple(_CLOCKS), ".": ("%H:%M", "%H:%M:%S"), "-": ("%H:%M", "%H:%M:%S")}
 #: Whole numbers that are days have shapes of this kind, and this one as numbers.
@@ -102,8 +106,8 @@ def shape_of(raw: bytes) -> str:
     ['integer 2^5', 'number.1 -2^-1', 'number,2 2^0', 'text', 'date 2015', 'date %d.%m.%Y 2015', 'date ?/?/%Y 2015']
     >>> shape_of(b"20210514"), shape_of(b"20211514"), shape_of(b"5/14/2021 3:04 PM")
     ('date %Y%m%d 2020', 'integer 2^24', 'datetime %m/%d/%Y %I:%M %p 2020')
-    >>> shape_of(b"1,431.33"), shape_of(b"1.234.567"), shape_of(b"1,431"), shape_of(b"14:05"), shape_of(b"14:05:30")
-    ('grouped.2 2^10', 'grouped,0 2^20', 'number,3 2^0', 'minute', 'time')
+    >>> shape_of(b"1,431.33"), shape_of(b"1.234.567"), shape_of(b"1,431"), shape_of(b"14:05"), shape_of(b"2:05 PM")
+    ('grouped.2 2^10', 'grouped,0 2^20', 'number,3 2^0', 'minute', 'minute12')
     """
     day = _day_of(raw)
     if day is not None:
@@ -122,7 +126,9 @@ def shape_of(raw: bytes) -> str:
     if match is not None and match[4] != match[2]:
         sign = "." if match[2] == b"," else ","
         return f"grouped{sign}{min(len(match[5] or b''), DECIMALS)} {place_of(_number_of(raw, sign), 0)}"
-    return "minute" if _MINUTE.fullmatch(raw) and _TIME.fullmatch(raw) else "time" if _TIME.fullmatch(raw) else "text"
+    if _TIME.fullmatch(raw):
+        return "minute" if _MINUTE.fullmatch(raw) else "time"
+    return next((shape for shape, form in _12_HOUR_SHAPES.items() if _CLOCKS[form].fullmatch(raw)), "text")
 
 
 def _day_of(raw: bytes) -> tuple[str, int, int | None] | None:
@@ -196,7 +202,7 @@ RARE_KINDS = (
 
 
 def _list_shapes() -> Iterable[str]:
-    yield from ("text", "time", "minute")
+    yield from ("text", *TIMES)
     yield from (f"integer {place}" for place in number_places(0))
     large = [place for place in number_places(_THOUSAND) if place != "zero"]
     yield from (

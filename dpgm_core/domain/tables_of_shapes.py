@@ -29,6 +29,7 @@ from dpgm_core.domain.shapes import (
     SHAPES,
     SMALL_POWER,
     SURE,
+    TIMES,
     WORDS,
     YEAR_POWER,
     YEARS,
@@ -84,8 +85,6 @@ _ENOUGH = 2.0
 _DENSE = 3.0
 #: Standard deviations of noise: cells above these stand out; halves that differ by more are not even.
 _PEAK, _CLEAR = 4.0, 2.0
-#: Shapes of times of day.
-_TIMES = ("time", "minute")
 #: Into how many parts so many months are cut.
 _PARTS = {60: 5, 12: 2, 6: 2, 3: 3}
 
@@ -163,9 +162,10 @@ def table_of(
             )
             if table is not None:
                 return table | missing
-    if is_most(lambda shape: shape in _TIMES):
-        form = {} if "time" in counts else {"format": "%H:%M"}
-        return {"type": "time", "bins": min(24, keep)} | form | missing
+    for clocks in ({"minute", "time"}, {"minute12"}, {"time12"}):
+        if is_most(clocks.__contains__):
+            form = TIMES[max(clocks & counts.keys())]  # one that reads both
+            return {"type": "time", "bins": min(24, keep)} | ({"format": form} if form else {}) | missing
     return {"labels": _with_codes_between(commonest, every_label)[:keep]}
 
 
@@ -310,7 +310,7 @@ def cells_to_count(shapes: Mapping[str, int], sigma: float) -> tuple[str, ...]:
     >>> len(cells_to_count({"integer 2^9": 300}, 5.0)), cells_to_count({"text": 300, "integer 2^2": 300}, 5.0)
     (512, ())
     """
-    sure = _certain(shapes, sigma).keys() - {"text", *_TIMES}
+    sure = _certain(shapes, sigma).keys() - {"text", *TIMES}
     if has_labels(shapes, sigma) and sure <= _SMALL_SHAPES:
         return ()
     kinds = {shape.rpartition(" ")[0] for shape in sure}

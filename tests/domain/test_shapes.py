@@ -101,6 +101,7 @@ def test_cells_by_example():
         ("0.30000000000000004", "number.3 2^-2"), ("1.5e400", "number.3 2^46"),
         (".5", "number.1 2^-1"), ("-12.50", "number.2 -2^3"), ("1,250", "number,3 2^0"), ("0.00", "number.2 zero"),
         ("1.5e3", "number.3 2^10"), ("12:30", "minute"), ("12:30:00", "time"), ("25:00", "text"),
+        ("3:04 PM", "minute12"), ("03:04:59 am", "time12"), ("13:04 PM", "text"), ("0:04 AM", "text"),
         ("2019-02-30", "text"),
         ("2019-12-31", "date 2015"), ("2019-12-31 00:00:00", "date 2015"), ("2019-12-31T08:15", "datetime 2015"),
         ("2019-12-31 08:15", "datetime %Y-%m-%d %H:%M 2015"),
@@ -187,6 +188,32 @@ def test_a_search_finds_dates_and_times_with_fields_of_one_digit(form):
     assert found.unknown not in {found.code(text.encode()) for text in texts}
     assert found.values.text(found.values.number("4" + form[2] + "4" + form[2] + f"{moments(1)[0]:%Y{form[8:]}}"))
     assert datetime.strptime(written(found, texts[0]), form)
+
+
+@given(
+    st.lists(st.times(), min_size=1, max_size=9), st.booleans(), st.sampled_from([str, str.lower]),
+    st.sampled_from(["%H:%M", "%I:%M %p", "%I:%M:%S %p"]),
+)  # fmt: skip
+def test_times_of_a_shape_are_read_by_the_format_of_its_table(clocks, zeros, case, form):
+    """Noon and midnight too, of 12 hours with one digit or two, and pm in either case."""
+    texts = [case(clock.strftime(form)) for clock in clocks]
+    texts = texts if zeros or form == "%H:%M" else [unpadded(text) for text in texts]
+    found = OPEN.with_released({shape_of(text.encode()): 100 for text in texts}, {}, 10.0)
+    assert (found.values.kind, found.values.format, found.size) == ("time", form, 25)
+    for clock, text in zip(clocks, texts, strict=True):
+        assert found.values.exact(text.encode()) == found.values.place(datetime.strptime(clock.strftime(form), form))
+        assert found.code(text.encode()) == clock.hour and found.code(written(found, text).encode()) == clock.hour
+
+
+def test_a_search_finds_times_of_12_hours():
+    clocks = [unpadded(f"{moment:%I:%M %p}") for moment in moments(6000)]
+    found = search(
+        {"all": clocks, "gaps": clocks[:5000] + ["unknown"] * 1000, "half": clocks[:3000] + ["12:30"] * 3000}
+    )
+    assert found["all"].values.format == found["gaps"].values.format == "%I:%M %p"
+    assert found["all"].unknown not in {found["all"].code(text.encode()) for text in clocks}
+    assert found["gaps"].null_values[-1] == "unknown" and found["half"].values.kind == "text"
+    assert written(found["all"], "3:04 PM") == "03:00 PM"
 
 
 @given(st.lists(st.dates(date(1900, 1, 1), date(2099, 12, 31)), min_size=1, max_size=9))
