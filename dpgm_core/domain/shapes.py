@@ -30,6 +30,7 @@ __all__ = [
     "SMALL_POWER",
     "SURE",
     "TIMES",
+    "SYMBOLS",
     "WORDS",
     "YEARS",
     "YEAR_POWER",
@@ -73,6 +74,13 @@ _TIMES_AFTER = {"/": tuple(_CLOCKS), ".": ("%H:%M", "%H:%M:%S"), "-": ("%H:%M", 
 #: Whole numbers that are days have shapes of this kind, and this one as numbers.
 DAYS_AS_NUMBERS = "date %Y%m%d", "integer 2^24"
 _DIGITS = re.compile(rb"((?:19|20)[0-9]{2})([0-9]{2})([0-9]{2})")
+#: Symbols of money and percent before and after numbers, with 0 in place of the number.
+_BEFORE = {sign.encode(): f"{sign}0" for sign in ("$", "£", "€", "€ ")}
+_AFTER = {f"{blank}{sign}".encode(): f"0 {sign}" for sign in "€%" for blank in (" ", "\xa0", "\u202f")} | {b"%": "0%"}
+_SYMBOL = re.compile(
+    rb"(-?)(?:(%s)(-?[0-9][0-9.,]*)|([0-9][0-9.,]*)(%s))"
+    % (b"|".join(map(re.escape, reversed(_BEFORE))), b"|".join(map(re.escape, _AFTER)))
+)
 _DAYS = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 DECIMALS = 3  # so many and more count alike, and stand for any number of decimals
 
@@ -80,6 +88,15 @@ DECIMALS = 3  # so many and more count alike, and stand for any number of decima
 LEAST_POWER, MOST_POWER = -16, 46
 #: The power of two of 1,000, below which no digits are grouped.
 _THOUSAND = 9
+#: Powers of two of numbers with a symbol: whole ones, those with one decimal and with two, and with grouped digits.
+_LEAST_OF_SYMBOL = {"integer": 0, "number.1": -4, "number,1": -4, "number.2": -7, "number,2": -7}
+_LEAST_OF_SYMBOL |= {f"grouped{sign}{decimals}": _THOUSAND for sign in ".," for decimals in (0, 2)}
+_SHARES = ("integer", "number.1", "number,1", "number.2", "number,2")
+#: The kinds of numbers that a symbol goes with, and the largest power of two.
+SYMBOLS = {
+    symbol: (("integer", f"number{sign}2", f"grouped{sign}0", f"grouped{sign}2"), 30)
+    for symbol, sign in (("$0", "."), ("£0", "."), ("€0", "."), ("€ 0", ","), ("0 €", ","))
+} | {"0%": (_SHARES, 9), "0 %": (_SHARES, 9)}
 #: Years of dates, by five; those outside count with the first and the last.
 _FIRST_YEAR, _LAST_YEAR, YEARS = 1900, 2095, 5
 
@@ -108,6 +125,8 @@ def shape_of(raw: bytes) -> str:
     ('date %Y%m%d 2020', 'integer 2^24', 'datetime %m/%d/%Y %I:%M %p 2020')
     >>> shape_of(b"1,431.33"), shape_of(b"1.234.567"), shape_of(b"1,431"), shape_of(b"14:05"), shape_of(b"2:05 PM")
     ('grouped.2 2^10', 'grouped,0 2^20', 'number,3 2^0', 'minute', 'minute12')
+    >>> shape_of(b"$5"), shape_of(b"-$1,431"), shape_of(b"12.5 %")
+    ('$0 integer 2^2', '$0 grouped.0 -2^10', '0 % number.1 2^3')
     """
     day = _day_of(raw)
     if day is not None:
@@ -122,13 +141,38 @@ def shape_of(raw: bytes) -> str:
         return f"number{sign.decode()}{decimals} {place_of(value, LEAST_POWER)}"
     if _POWER.fullmatch(raw):
         return f"number.{DECIMALS} {place_of(float(raw), LEAST_POWER)}"
-    match = _GROUPED.fullmatch(raw)
-    if match is not None and match[4] != match[2]:
-        sign = "." if match[2] == b"," else ","
-        return f"grouped{sign}{min(len(match[5] or b''), DECIMALS)} {place_of(_number_of(raw, sign), 0)}"
+    grouped = _grouped_shape(raw)
+    if grouped is not None:
+        return grouped
+    symbol, bare = _without_symbol(raw)
+    if symbol:
+        kinds, most = SYMBOLS[symbol]
+        for shape in filter(None, (_grouped_shape(bare), shape_of(bare))):
+            kind, _, place = shape.rpartition(" ")
+            if kind in kinds:
+                minus, _, power = place.partition("2^")
+                return f"{symbol} {kind} {f'{minus}2^{min(most, int(power))}' if power else place}"
     if _TIME.fullmatch(raw):
         return "minute" if _MINUTE.fullmatch(raw) else "time"
     return next((shape for shape, form in _12_HOUR_SHAPES.items() if _CLOCKS[form].fullmatch(raw)), "text")
+
+
+def _grouped_shape(raw: bytes) -> str | None:
+    """Return the shape of a number with grouped digits; None for another text."""
+    match = _GROUPED.fullmatch(raw)
+    if match is None or match[4] == match[2]:
+        return None
+    sign = "." if match[2] == b"," else ","
+    return f"grouped{sign}{min(len(match[5] or b''), DECIMALS)} {place_of(_number_of(raw, sign), 0)}"
+
+
+def _without_symbol(raw: bytes) -> tuple[str, bytes]:
+    """Return the symbol of a number, which is empty where there is none, and the text without it."""
+    match = _SYMBOL.fullmatch(raw)
+    if match is None:
+        return "", raw
+    minus, before, number, other, after = match.groups()
+    return _AFTER[after] if after else _BEFORE[before], minus + (number or other)
 
 
 def _day_of(raw: bytes) -> tuple[str, int, int | None] | None:
@@ -184,9 +228,9 @@ def _is_day(year: int, month: int, day: int) -> bool:
     return year > 0 and 1 <= month <= 12 and 1 <= day <= _DAYS[month] - (month == 2 and not leap)
 
 
-def number_places(least: int) -> list[str]:
+def number_places(least: int, most: int = MOST_POWER) -> list[str]:
     """The places of numbers, from the most negative to the largest."""
-    powers = [f"2^{power}" for power in range(least, MOST_POWER + 1)]
+    powers = [f"2^{power}" for power in range(least, most + 1)]
     return [*(f"-{power}" for power in reversed(powers)), "zero", *powers]
 
 
@@ -198,6 +242,7 @@ _LOCAL_FORMS = {
 RARE_KINDS = (
     DAYS_AS_NUMBERS[0],
     *(f"datetime {form} {time}" for form, sign in _LOCAL_FORMS.items() for time in _TIMES_AFTER[sign]),
+    *(f"{symbol} {kind}" for symbol, (kinds, _) in SYMBOLS.items() for kind in kinds),
 )
 
 
@@ -216,7 +261,15 @@ def _list_shapes() -> Iterable[str]:
     )
     kinds = ("date", *(f"date {form}" for form in _LOCAL_FORMS), "datetime")
     kinds += tuple(f"datetime {form}" for form in _FORMS.values())
-    yield from (f"{kind} {year}" for kind in (*kinds, *RARE_KINDS) for year in date_years())
+    kinds += tuple(kind for kind in RARE_KINDS if kind.startswith("date"))
+    yield from (f"{kind} {year}" for kind in kinds for year in date_years())
+    yield from (
+        f"{symbol} {kind} {place}"
+        for symbol, (kinds_of_symbol, most) in SYMBOLS.items()
+        for kind in kinds_of_symbol
+        for place in number_places(_LEAST_OF_SYMBOL[kind], most)
+        if place != "zero" or kind[0] != "g"
+    )
 
 
 def date_years() -> range:
@@ -236,6 +289,9 @@ def cell_of(raw: bytes) -> str | None:
     ['2^5 10', '-2^-1 0', 'zero', '2019-12', '2019-12', None]
     """
     kind, _, place = shape_of(raw).rpartition(" ")
+    symbol, bare = _without_symbol(raw)
+    if symbol and kind.startswith(symbol):
+        kind, raw = kind.removeprefix(f"{symbol} "), bare
     if kind.startswith(("integer", "number", "grouped")):
         if place == "zero":
             return place

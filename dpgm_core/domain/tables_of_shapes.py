@@ -29,6 +29,7 @@ from dpgm_core.domain.shapes import (
     SHAPES,
     SMALL_POWER,
     SURE,
+    SYMBOLS,
     TIMES,
     WORDS,
     YEAR_POWER,
@@ -127,12 +128,15 @@ def table_of(
     """
     fine, cells_sigma, cells, every_label = fine or sigma, cells_sigma or sigma, cells or {}, labels
     shapes, counts = _without_few_days(shapes, _certain(shapes, sigma))
-    labels, thousands = _occurring(shapes, labels, fine), dict[str, str]()
+    symbol = _symbol_of(counts)
+    if symbol:
+        shapes, counts = _read_symbols(shapes, symbol), _read_symbols(counts, symbol)
+    labels, signs = _occurring(shapes, labels, fine), {"symbol": symbol} if symbol else {}
     for sign, decimal in (",.", ".,"):
         if any(shape.startswith(f"grouped{decimal}") for shape in counts) or _are_thousands(counts, sign):
             cells = {} if any(shape.startswith(f"number{sign}{DECIMALS} ") for shape in counts) else cells
             shapes, counts = (_read_thousands(one, sign, decimal) for one in (shapes, counts))
-            thousands = {"thousands": sign, "decimal": decimal}
+            signs |= {"thousands": sign, "decimal": decimal}
             break
     every = sum(counts.values())
     commonest = [label for label, _ in sorted(labels.items(), key=lambda one: (-one[1], one[0]))][:keep]
@@ -153,7 +157,7 @@ def table_of(
         if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
             numbers = _starting(counts, starts), _starting(shapes, starts)
             values = {label: labels[label] for label in commonest if label not in missing.get("null_values", ())}
-            return _of_numbers(*numbers, values, cells, covered, keep, sign, sigma, cells_sigma) | thousands | missing
+            return _of_numbers(*numbers, values, cells, covered, keep, sign, sigma, cells_sigma) | signs | missing
     for kind in ("date", "datetime"):
         starts = ("date ", f"{kind} ")
         if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
@@ -184,6 +188,24 @@ def _without_few_days(shapes: Mapping[str, int], counts: Mapping[str, int]) -> t
         others = {shape: count for shape, count in one.items() if not shape.startswith(kind)}
         both.append(others | ({number: others.get(number, 0) + days} if days else {}))
     return both[0], both[1]
+
+
+def _symbol_of(counts: Mapping[str, int]) -> str | None:
+    """Return the symbol of at least half of what occurs beside texts, if nearly all are numbers with it or without."""
+    together = {symbol: sum(_starting(counts, (f"{symbol} ",)).values()) for symbol in SYMBOLS}
+    symbol, most = max(together.items(), key=lambda one: one[1])
+    numbers = most + sum(_starting(counts, ("integer ", "number", "grouped")).values())
+    every = sum(counts.values()) - counts.get("text", 0)
+    return symbol if most >= _MOST_OF_IT * every > 0 and numbers >= _NEARLY_ALL * every else None
+
+
+def _read_symbols(shapes: Mapping[str, int], symbol: str) -> dict[str, int]:
+    """Return shapes of numbers in place of those with a symbol. They keep kinds of their own, as each has noise."""
+    counts = dict[str, int]()
+    for shape, count in shapes.items():
+        kind, _, place = shape.removeprefix(f"{symbol} ").rpartition(" ")
+        counts[f"{kind} {symbol} {place}" if shape.startswith(f"{symbol} ") else shape] = count
+    return counts
 
 
 def _are_thousands(counts: Mapping[str, int], sign: str) -> bool:

@@ -101,6 +101,11 @@ def test_cells_by_example():
         ("0.30000000000000004", "number.3 2^-2"), ("1.5e400", "number.3 2^46"),
         (".5", "number.1 2^-1"), ("-12.50", "number.2 -2^3"), ("1,250", "number,3 2^0"), ("0.00", "number.2 zero"),
         ("1.5e3", "number.3 2^10"), ("12:30", "minute"), ("12:30:00", "time"), ("25:00", "text"),
+        ("$5", "$0 integer 2^2"), ("-$3", "$0 integer -2^1"), ("$1,234.50", "$0 grouped.2 2^10"),
+        ("$1,234", "$0 grouped.0 2^10"), ("$5.5", "text"), ("$007", "text"), ("--$3", "text"), ("$", "text"),
+        ("€ 12,50", "€ 0 number,2 2^3"), ("€12.50", "€0 number.2 2^3"), ("1.234,50\xa0€", "0 € grouped,2 2^10"),
+        ("12.5 %", "0 % number.1 2^3"), ("5%", "0% integer 2^2"), ("0 %", "0 % integer zero"), ("$5%", "text"),
+        ("9" * 14 + " %", "0 % integer 2^9"), ("£0.01", "£0 number.2 2^-7"), ("1,234 %", "text"),
         ("3:04 PM", "minute12"), ("03:04:59 am", "time12"), ("13:04 PM", "text"), ("0:04 AM", "text"),
         ("2019-02-30", "text"),
         ("2019-12-31", "date 2015"), ("2019-12-31 00:00:00", "date 2015"), ("2019-12-31T08:15", "datetime 2015"),
@@ -205,6 +210,65 @@ def test_times_of_a_shape_are_read_by_the_format_of_its_table(clocks, zeros, cas
         assert found.code(text.encode()) == clock.hour and found.code(written(found, text).encode()) == clock.hour
 
 
+AMOUNTS = {
+    "$0": "-$#,.",
+    "£0": "-£#,.",
+    "€0": "-€#,.",
+    "€ 0": "-€ #.,",
+    "0 €": "-# €.,",
+    "0%": "-#%,.",
+    "0 %": "-# %,.",
+}
+
+
+@given(
+    st.lists(st.integers(-(10**7), 10**7), min_size=1, max_size=9), st.integers(0, 2), st.booleans(),
+    st.sampled_from(list(AMOUNTS)),
+)  # fmt: skip
+def test_numbers_with_a_symbol_are_read_by_the_domain_of_their_shapes(amounts, decimals, grouped, symbol):
+    """With digits in groups and without, before and after, and bare numbers beside them."""
+    *form, group, point = AMOUNTS[symbol]
+    share = "%" in symbol
+    decimals, grouped = (decimals, False) if share else (2 * (decimals > 0), grouped)
+    texts = []
+    for amount in amounts:
+        bare = f"{abs(amount) / 10**decimals:{',' * grouped}.{decimals}f}"
+        bare = bare.translate({ord(","): group, ord("."): point})
+        texts.append("".join(form[amount >= 0 :]).replace("#", bare))
+    found = OPEN.with_released(Counter(shape_of(text.encode()) for text in texts for _ in range(100)), {}, 5.0)
+    assert found.values.kind == ("number" if decimals else "integer") and found.matching.symbol == symbol
+    for amount, text in zip(amounts, texts, strict=True):
+        assert float(found.matching.numeral(text.encode())) == amount / 10**decimals
+        assert found.code(text.encode()) != found.unknown and shape_of(text.encode()) in SHAPES
+    assert found.code(b"0") == found.typed_code("0") != found.unknown
+    again = written(found, texts[0])
+    assert shape_of(again.encode()).startswith(symbol) and found.matching.numeral(again.encode())
+
+
+def test_a_search_finds_amounts_and_shares():
+    """Also beside bare numbers and a text for what is missing; not among as many texts, nor of two symbols."""
+    rng = np.random.default_rng(3)
+    money = rng.lognormal(6, 1, 6000)
+    columns = {
+        "money": [f"${amount:,.2f}" for amount in money], "gaps": [f"${amount:.0f}" for amount in money],
+        "share": [f"{100 * share:.1f} %" for share in rng.beta(2, 5, 6000)],
+        "two": [f"{'$' if amount < 400 else '€'}{amount:.2f}" for amount in money],
+        "bare": [f"{amount:,.2f}" if amount < 250 else f"£{amount:,.2f}" for amount in money],
+    }  # fmt: skip
+    columns["gaps"][::5], columns["money"][::30] = ["none at all"] * 1200, ["-$3.00"] * 200
+    found = search(columns)
+    symbols = {name: one.matching.symbol for name, one in found.items()}
+    assert symbols == {"money": "$0", "gaps": "$0", "share": "0 %", "two": None, "bare": "£0"}
+    kinds = {name: one.values.kind for name, one in found.items()}
+    assert kinds == {"money": "number", "gaps": "integer", "share": "number", "two": "text", "bare": "number"}
+    for name in ("money", "share", "bare"):
+        assert found[name].unknown not in {found[name].code(text.encode()) for text in columns[name]}
+        assert len(found[name].edges) > 24
+    assert found["gaps"].null_values[-1] == "none at all" and found["money"].edges[0] < 0
+    assert written(found["money"], "$1,234.50")[:3] == "$1," and found["money"].code(b"$1,234.50") > 8
+    assert written(found["share"], "12.5 %").endswith(" %") and found["share"].values.decimals == 1
+
+
 def test_a_search_finds_times_of_12_hours():
     clocks = [unpadded(f"{moment:%I:%M %p}") for moment in moments(6000)]
     found = search(
@@ -271,7 +335,7 @@ def test_noise_makes_no_column_one_of_another_form(seed):
     found = search(columns, seed)
     kinds = {name: one.values.kind for name, one in found.items()}
     assert kinds == {"whole": "integer", "decimals": "number", "days": "date", "words": "text", "free": "text"}
-    assert {one.values.format for one in found.values()} == {None}
+    assert {(one.values.format, one.matching.symbol) for one in found.values()} == {(None, None)}
 
 
 def test_the_order_of_day_and_month_stays_open_without_a_day_that_tells():
@@ -608,7 +672,7 @@ def test_noise_beside_what_clearly_occurs_changes_no_type_and_no_range():
     days = {f"datetime %m/%d/%Y %I:%M %p {year}": 30 for year in (1930, 1935, 1940)}
     for noise in (row, same, days, {"number.2 -2^30": 55}, {"integer -2^44": 44}, {"date %d.%m.%Y 1930": 60}):
         assert table_of(ages | noise, {}, 32, 10.0) == plain, noise
-    rare = {"datetime %m/%d/%Y %I:%M %p 2015": 59}
+    rare = {"datetime %m/%d/%Y %I:%M %p 2015": 59, "$0 integer 2^5": 59}
     assert table_of({"integer 2^5": 90, **rare}, {}, 32, 10.0) == table_of({"integer 2^5": 90}, {}, 32, 10.0)
     # Persons in number, or that are as many as others, do.
     assert table_of(ages | {"number.2 2^5": 80}, {}, 32, 10.0)["type"] == "number"
