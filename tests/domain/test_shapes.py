@@ -61,7 +61,7 @@ def written(attribute, text):
     return again
 
 
-@given(st.one_of(st.binary(max_size=30), st.text("0123456789.,-+eE/:T Z", max_size=20).map(str.encode)))
+@given(st.one_of(st.binary(max_size=30), st.text("0123456789.,-+eE/:T ZAPM$€%", max_size=20).map(str.encode)))
 def test_every_text_has_one_of_the_shapes(raw):
     assert shape_of(raw) in SHAPES
     assert len(set(SHAPES)) == len(SHAPES)
