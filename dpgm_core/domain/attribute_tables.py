@@ -39,7 +39,7 @@ ABSENT = "absent"
 #: Settings that are parts of `Values`, and what these are called there.
 VALUES = {"type": "kind", "format": "format", "decimals": "decimals", "scale": "scale", "shape": "shape"}
 #: Rules by which raw texts match.
-MATCHING = ("case", "blanks", "numbers", "thousands", "decimal")
+MATCHING = ("case", "blanks", "numbers", "thousands", "decimal", "symbol")
 #: What says which labels there are.
 FORM = ("labels", "bins", "size", "min", "max", "cap", "coded")
 #: What a table may hold.

@@ -173,6 +173,7 @@ _UNIT_TEXTS: dict[str, Callable[..., str]] = {
 # --- Rules by which raw texts match labels --------------------------------------------------------
 
 _NUMERAL = re.compile(rb"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,9}))?")
+_SYMBOL = re.compile(r"[^\d+\-.,\r\n\t]{0,10}0[^\d+\-.,\r\n\t]{0,10}")
 _PLAIN_DIGITS = 40  # numbers of more digits are compared as a mantissa and an exponent
 
 
@@ -182,13 +183,16 @@ class Matching:
 
     case: whether upper and lower case differ. blanks: "keep", or "strip" those at both ends. numbers: numbers match by
     value, so that `1.0`, `01` and `1` are one. thousands: the sign that groups digits, such as ",", dropped from
-    numbers whose groups are whole. decimal: the sign before their fraction, "." or ",". Raises DomainError.
+    numbers whose groups are whole. decimal: the sign before their fraction, "." or ",". symbol: what numbers may have
+    before or after them, with 0 in their place, such as "$0" or "0 %". Raises DomainError.
 
     >>> Matching(case=False, blanks="strip").form(b" Yes ")
     b'yes'
     >>> german = Matching(numbers=True, thousands=".", decimal=",")
     >>> german.form(b"1.250,50"), german.form(b"1,250.5")
     (b'1250.5', b'1,250.5')
+    >>> [Matching(symbol="$0").numeral(text) for text in (b"$3.50", b"-$3", b"$ 3", b"3")]
+    [b'3.50', b'-3', b'3', b'3']
     """
 
     case: bool = True
@@ -196,6 +200,7 @@ class Matching:
     numbers: bool = False
     thousands: str | None = None
     decimal: str = "."
+    symbol: str | None = None
     _local: re.Pattern[str] | None = field(init=False, repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
@@ -211,12 +216,19 @@ class Matching:
             raise DomainError(f"thousands must be one sign such as ',' or '.' or a blank, got {sign!r}")
         if sign == self.decimal:
             raise DomainError(f"thousands and decimal are both {sign!r}; give each a sign of its own")
+        if self.symbol is not None and not (
+            isinstance(self.symbol, str) and _SYMBOL.fullmatch(self.symbol) and self.symbol != "0"
+        ):
+            raise DomainError(f"symbol must be a sign with 0 in place of numbers, as in '$0', got {self.symbol!r:.60}")
         local = None
-        if sign is not None or self.decimal != ".":
+        if sign is not None or self.decimal != "." or self.symbol is not None:
             group, point = re.escape(sign or ""), re.escape(self.decimal)
             # Groups of two are those of lakh and crore.
             grouped = rf"[0-9]{{1,3}}(?:{group}[0-9]{{2,3}})*{group}[0-9]{{3}}|" if sign else ""
-            local = re.compile(rf"([+-]?)({grouped}[0-9]*)(?:{point}([0-9]*))?([eE][+-]?[0-9]{{1,9}})?")
+            number = rf"([+-]?)({grouped}[0-9]*)(?:{point}([0-9]*))?([eE][+-]?[0-9]{{1,9}})?"
+            before, after = (re.escape(part.strip()) for part in (self.symbol or "0").split("0"))
+            before, after = rf"(?:{before}\s*)?" if before else "", rf"(?:\s*{after})?" if after else ""
+            local = re.compile(rf"([+-]?){before}{number}{after}" if self.symbol else f"(){number}")
         object.__setattr__(self, "_local", local)
 
     @property
@@ -226,7 +238,7 @@ class Matching:
         >>> Matching(numbers=True, decimal=",").typed.form(b"1.50")
         b'1.5'
         """
-        return self if self._local is None else evolve(self, thousands=None, decimal=".")
+        return self if self._local is None else evolve(self, thousands=None, decimal=".", symbol=None)
 
     def form(self, raw: bytes) -> bytes:
         """The form in which a raw text is compared. Never raises.
@@ -258,9 +270,9 @@ class Matching:
         match = self._local.fullmatch(text)
         if match is None:
             return None if any(sign in text for sign in (".", ",", self.thousands or ".")) else raw
-        sign, digits, fraction, exponent = (part or "" for part in match.groups())
+        first, sign, digits, fraction, exponent = (part or "" for part in match.groups())
         whole = digits if self.thousands is None else digits.replace(self.thousands, "")
-        return f"{sign}{whole}{'.' + fraction if fraction else ''}{exponent}".encode()
+        return f"{first}{sign}{whole}{'.' + fraction if fraction else ''}{exponent}".encode()
 
 
 #: Byte for byte.

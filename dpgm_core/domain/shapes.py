@@ -18,6 +18,7 @@ __all__ = [
     "CALENDAR",
     "CELLS",
     "COMMON_LABELS",
+    "DAYS_AS_NUMBERS",
     "DECIMALS",
     "EDGE",
     "INTEGER",
@@ -25,9 +26,12 @@ __all__ = [
     "MOST_POWER",
     "NUMBER",
     "PARTS",
+    "RARE_KINDS",
     "SHAPES",
     "SMALL_POWER",
     "SURE",
+    "TIMES",
+    "SYMBOLS",
     "WORDS",
     "YEARS",
     "YEAR_POWER",
@@ -37,6 +41,7 @@ __all__ = [
     "place_of_cell",
     "place_of",
     "date_years",
+    "interval_of",
     "number_places",
     "part_of",
     "shape_of",
@@ -54,17 +59,47 @@ _MINUTE = re.compile(rb"[0-9]{2}:[0-9]{2}")
 _GROUPED = re.compile(rb"([+-]?[1-9][0-9]{0,2})([.,])([0-9]{3}(?:\2[0-9]{3}){0,4})(?:([.,])([0-9]{1,40}))?")
 _MOMENT = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})([T ]" + _CLOCK + rb" ?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?")
 _MIDNIGHT = re.compile(rb".*[T ]00:00(:00(\.0+)?)?")
-_LOCAL = re.compile(rb"([0-9]{2})([/.-])([0-9]{2})\2([0-9]{4})")
+_LOCAL = re.compile(rb"([0-9]{1,2})([/.-])([0-9]{1,2})\2([0-9]{4})(?: (.+))?")
 #: Formats of a date with a time after a blank, by the length of the blank and the time.
 _FORMS = {6: "%Y-%m-%d %H:%M", 9: "%Y-%m-%d %H:%M:%S"}
+_24_HOURS, _12_HOURS = rb"(?:[01]?[0-9]|2[0-3]):[0-5][0-9]", rb"(?:0?[1-9]|1[0-2]):[0-5][0-9]"
+_CLOCKS = {
+    "%H:%M": re.compile(_24_HOURS),
+    "%H:%M:%S": re.compile(_24_HOURS + rb":[0-5][0-9]"),
+    "%I:%M %p": re.compile(_12_HOURS + rb" (?:[AP]M|[ap]m)"),
+    "%I:%M:%S %p": re.compile(_12_HOURS + rb":[0-5][0-9] (?:[AP]M|[ap]m)"),
+}
+_12_HOUR_SHAPES = {"minute12": "%I:%M %p", "time12": "%I:%M:%S %p"}
+#: Shapes of times of day, and their formats.
+TIMES = {"time": None, "minute": "%H:%M", **_12_HOUR_SHAPES}
+#: Formats of times after a date that is written with a sign.
+_TIMES_AFTER = {"/": tuple(_CLOCKS), ".": ("%H:%M", "%H:%M:%S"), "-": ("%H:%M", "%H:%M:%S")}
+#: Whole numbers that are days have shapes of this kind, and this one as numbers.
+DAYS_AS_NUMBERS = "date %Y%m%d", "integer 2^24"
+_DIGITS = re.compile(rb"((?:19|20)[0-9]{2})([0-9]{2})([0-9]{2})")
+#: Symbols of money and percent before and after numbers, with 0 in place of the number.
+_BEFORE = {sign.encode(): f"{sign}0" for sign in ("$", "£", "€", "€ ")}
+_AFTER = {f"{blank}{sign}".encode(): f"0 {sign}" for sign in "€%" for blank in (" ", "\xa0", "\u202f")} | {b"%": "0%"}
+_SYMBOL = re.compile(
+    rb"(-?)(?:(%s)(-?[0-9][0-9.,]*)|([0-9][0-9.,]*)(%s))"
+    % (b"|".join(map(re.escape, reversed(_BEFORE))), b"|".join(map(re.escape, _AFTER)))
+)
 _DAYS = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-_NUMBERS = ("integer", "number", "grouped")
 DECIMALS = 3  # so many and more count alike, and stand for any number of decimals
 
 #: Powers of two, below which there is zero; whole numbers begin with 0.
 LEAST_POWER, MOST_POWER = -16, 46
 #: The power of two of 1,000, below which no digits are grouped.
 _THOUSAND = 9
+#: Powers of two of numbers with a symbol: whole ones, those with one decimal and with two, and with grouped digits.
+_LEAST_OF_SYMBOL = {"integer": 0, "number.1": -4, "number,1": -4, "number.2": -7, "number,2": -7}
+_LEAST_OF_SYMBOL |= {f"grouped{sign}{decimals}": _THOUSAND for sign in ".," for decimals in (0, 2)}
+_SHARES = ("integer", "number.1", "number,1", "number.2", "number,2")
+#: The kinds of numbers that a symbol goes with, and the largest power of two.
+SYMBOLS = {
+    symbol: (("integer", f"number{sign}2", f"grouped{sign}0", f"grouped{sign}2"), 30)
+    for symbol, sign in (("$0", "."), ("£0", "."), ("€0", "."), ("€ 0", ","), ("0 €", ","))
+} | {"0%": (_SHARES, 9), "0 %": (_SHARES, 9)}
 #: Years of dates, by five; those outside count with the first and the last.
 _FIRST_YEAR, _LAST_YEAR, YEARS = 1900, 2095, 5
 
@@ -89,9 +124,16 @@ def shape_of(raw: bytes) -> str:
     --------
     >>> [shape_of(text) for text in (b"37", b"-0.5", b"1,75", b"007", b"2019-12-31", b"31.12.2019", b"03/04/2019")]
     ['integer 2^5', 'number.1 -2^-1', 'number,2 2^0', 'text', 'date 2015', 'date %d.%m.%Y 2015', 'date ?/?/%Y 2015']
-    >>> shape_of(b"1,431.33"), shape_of(b"1.234.567"), shape_of(b"1,431"), shape_of(b"14:05"), shape_of(b"14:05:30")
-    ('grouped.2 2^10', 'grouped,0 2^20', 'number,3 2^0', 'minute', 'time')
+    >>> shape_of(b"20210514"), shape_of(b"20211514"), shape_of(b"5/14/2021 3:04 PM")
+    ('date %Y%m%d 2020', 'integer 2^24', 'datetime %m/%d/%Y %I:%M %p 2020')
+    >>> shape_of(b"1,431.33"), shape_of(b"1.234.567"), shape_of(b"1,431"), shape_of(b"14:05"), shape_of(b"2:05 PM")
+    ('grouped.2 2^10', 'grouped,0 2^20', 'number,3 2^0', 'minute', 'minute12')
+    >>> shape_of(b"$5"), shape_of(b"-$1,431"), shape_of(b"12.5 %")
+    ('$0 integer 2^2', '$0 grouped.0 -2^10', '0 % number.1 2^3')
     """
+    day = _day_of(raw)
+    if day is not None:
+        return f"{day[0]} {_years(day[1])}"
     if INTEGER.fullmatch(raw):
         return f"integer {place_of(float(raw), 0)}"
     match = NUMBER.fullmatch(raw)
@@ -102,28 +144,63 @@ def shape_of(raw: bytes) -> str:
         return f"number{sign.decode()}{decimals} {place_of(value, LEAST_POWER)}"
     if _POWER.fullmatch(raw):
         return f"number.{DECIMALS} {place_of(float(raw), LEAST_POWER)}"
+    grouped = _grouped_shape(raw)
+    if grouped is not None:
+        return grouped
+    symbol, bare = _without_symbol(raw)
+    if symbol:
+        kinds, most = SYMBOLS[symbol]
+        for shape in filter(None, (_grouped_shape(bare), shape_of(bare))):
+            kind, _, place = shape.rpartition(" ")
+            if kind in kinds:
+                minus, _, power = place.partition("2^")
+                return f"{symbol} {kind} {f'{minus}2^{min(most, int(power))}' if power else place}"
+    if _TIME.fullmatch(raw):
+        return "minute" if _MINUTE.fullmatch(raw) else "time"
+    return next((shape for shape, form in _12_HOUR_SHAPES.items() if _CLOCKS[form].fullmatch(raw)), "text")
+
+
+def _grouped_shape(raw: bytes) -> str | None:
+    """Return the shape of a number with grouped digits; None for another text."""
     match = _GROUPED.fullmatch(raw)
-    if match is not None and match[4] != match[2]:
-        sign = "." if match[2] == b"," else ","
-        return f"grouped{sign}{min(len(match[5] or b''), DECIMALS)} {place_of(_number_of(raw, sign), 0)}"
-    match = _MOMENT.fullmatch(raw)
+    if match is None or match[4] == match[2]:
+        return None
+    sign = "." if match[2] == b"," else ","
+    return f"grouped{sign}{min(len(match[5] or b''), DECIMALS)} {place_of(_number_of(raw, sign), 0)}"
+
+
+def _without_symbol(raw: bytes) -> tuple[str, bytes]:
+    """Return the symbol of a number, which is empty where there is none, and the text without it."""
+    match = _SYMBOL.fullmatch(raw)
+    if match is None:
+        return "", raw
+    minus, before, number, other, after = match.groups()
+    return _AFTER[after] if after else _BEFORE[before], minus + (number or other)
+
+
+def _day_of(raw: bytes) -> tuple[str, int, int | None] | None:
+    """Return the type, year and month of a date; no month where the order is open. None for another text."""
+    match = _MOMENT.fullmatch(raw) or _DIGITS.fullmatch(raw)
     if match is not None:
         year, month, day = (int(part) for part in match.groups()[:3])
-        kind = "date" if match[4] is None or _MIDNIGHT.fullmatch(raw) else f"datetime{_written(match[4])}"
-        return f"{kind} {_years(year)}" if _is_day(year, month, day) else "text"
+        kind = DAYS_AS_NUMBERS[0]
+        if match.re is _MOMENT:
+            kind = "date" if match[4] is None or _MIDNIGHT.fullmatch(raw) else f"datetime{_written(match[4])}"
+        return (kind, year, month) if _is_day(year, month, day) else None
     match = _LOCAL.fullmatch(raw)
-    if match is not None:
-        one, sign, other, year = int(match[1]), match[2].decode(), int(match[3]), int(match[4])
-        possible = [
-            order
-            for order, fits in (("%d{0}%m", _is_day(year, other, one)), ("%m{0}%d", _is_day(year, one, other)))
-            if fits
-        ]
-        if not possible:
-            return "text"
-        order = possible[0] if len(possible) == 1 else "?{0}?"
-        return f"date {order.format(sign)}{sign}%Y {_years(year)}"
-    return "minute" if _MINUTE.fullmatch(raw) and _TIME.fullmatch(raw) else "time" if _TIME.fullmatch(raw) else "text"
+    if match is None:
+        return None
+    one, sign, other, year, time = int(match[1]), match[2].decode(), int(match[3]), int(match[4]), match[5]
+    months = {
+        order: month
+        for order, month, day in (("%d{0}%m", other, one), ("%m{0}%d", one, other))
+        if _is_day(year, month, day)
+    }
+    forms = [f" {form}" for form in _TIMES_AFTER[sign] if time is not None and _CLOCKS[form].fullmatch(time)]
+    if not months or (time is not None and not forms):
+        return None
+    order = next(iter(months)) if len(months) == 1 else "?{0}?"
+    return f"{'datetime' if forms else 'date'} {order.format(sign)}{sign}%Y{''.join(forms)}", year, months.get(order)
 
 
 def _written(time: bytes) -> str:
@@ -154,14 +231,26 @@ def _is_day(year: int, month: int, day: int) -> bool:
     return year > 0 and 1 <= month <= 12 and 1 <= day <= _DAYS[month] - (month == 2 and not leap)
 
 
-def number_places(least: int) -> list[str]:
+def number_places(least: int, most: int = MOST_POWER) -> list[str]:
     """The places of numbers, from the most negative to the largest."""
-    powers = [f"2^{power}" for power in range(least, MOST_POWER + 1)]
+    powers = [f"2^{power}" for power in range(least, most + 1)]
     return [*(f"-{power}" for power in reversed(powers)), "zero", *powers]
 
 
+#: Formats of dates that are written with a sign, and the sign.
+_LOCAL_FORMS = {
+    f"{order.format(sign)}{sign}%Y": sign for sign in _TIMES_AFTER for order in ("%d{0}%m", "%m{0}%d", "?{0}?")
+}
+#: Types of shapes that few columns have. There are many, so they need more persons, or noise would often have one.
+RARE_KINDS = (
+    DAYS_AS_NUMBERS[0],
+    *(f"datetime {form} {time}" for form, sign in _LOCAL_FORMS.items() for time in _TIMES_AFTER[sign]),
+    *(f"{symbol} {kind}" for symbol, (kinds, _) in SYMBOLS.items() for kind in kinds),
+)
+
+
 def _list_shapes() -> Iterable[str]:
-    yield from ("text", "time", "minute")
+    yield from ("text", *TIMES)
     yield from (f"integer {place}" for place in number_places(0))
     large = [place for place in number_places(_THOUSAND) if place != "zero"]
     yield from (
@@ -173,16 +262,16 @@ def _list_shapes() -> Iterable[str]:
         for decimals in range(1, DECIMALS + 1)
         for place in number_places(LEAST_POWER)
     )
-    forms = [f" {order.format(sign)}{sign}%Y" for sign in "/.-" for order in ("%d{0}%m", "%m{0}%d", "?{0}?")]
+    kinds = ("date", *(f"date {form}" for form in _LOCAL_FORMS), "datetime")
+    kinds += tuple(f"datetime {form}" for form in _FORMS.values())
+    kinds += tuple(kind for kind in RARE_KINDS if kind.startswith("date"))
+    yield from (f"{kind} {year}" for kind in kinds for year in date_years())
     yield from (
-        f"{kind} {year}"
-        for kind in (
-            "date",
-            *(f"date{form}" for form in forms),
-            "datetime",
-            *(f"datetime {form}" for form in _FORMS.values()),
-        )
-        for year in date_years()
+        f"{symbol} {kind} {place}"
+        for symbol, (kinds_of_symbol, most) in SYMBOLS.items()
+        for kind in kinds_of_symbol
+        for place in number_places(_LEAST_OF_SYMBOL[kind], most)
+        if place != "zero" or kind[0] != "g"
     )
 
 
@@ -202,25 +291,36 @@ def cell_of(raw: bytes) -> str | None:
     >>> [cell_of(text) for text in (b"37", b"-0.5", b"0", b"2019-12-31", b"31.12.2019", b"03/04/2019")]
     ['2^5 10', '-2^-1 0', 'zero', '2019-12', '2019-12', None]
     """
-    kind, _, place = shape_of(raw).rpartition(" ")
-    if kind.startswith(_NUMBERS):
-        return place if place == "zero" else f"{place} {_cell_at(raw, kind, place)[1]}"
-    if not kind.startswith("date") or "?" in kind:
+    number = _number_in(raw)
+    if number is not None:
+        return number[0] if number[0] == "zero" else f"{number[0]} {_cell_at(*number)[0]}"
+    day = _day_of(raw)
+    if day is None or day[2] is None:
         return None
-    text = raw.decode()
-    form = kind.partition(" ")[2]
-    is_local = form.startswith(("%d", "%m"))
-    year, month = (text[6:10], text[3:5] if form.startswith("%d") else text[:2]) if is_local else (text[:4], text[5:7])
-    inside = _FIRST_YEAR <= int(year) < _LAST_YEAR + YEARS
-    return f"{year}-{month}" if inside else f"{_FIRST_YEAR if int(year) < _FIRST_YEAR else _LAST_YEAR + YEARS - 1}-01"
+    _, year, month = day
+    if _FIRST_YEAR <= year < _LAST_YEAR + YEARS:
+        return f"{year}-{month:02d}"
+    return f"{_FIRST_YEAR if year < _FIRST_YEAR else _LAST_YEAR + YEARS - 1}-01"
 
 
-def _cell_at(raw: bytes, kind: str, place: str) -> tuple[float, int, tuple[float, ...]]:
-    """Return the size of a number with this shape, the place of its cell, and where cells begin and the last ends."""
+def _number_in(raw: bytes) -> tuple[str, float] | None:
+    """Return the place and the size of a number; None for another text."""
+    kind, _, place = shape_of(raw).rpartition(" ")
+    symbol, bare = _without_symbol(raw)
+    if symbol and kind.startswith(symbol):
+        kind, raw = kind.removeprefix(f"{symbol} "), bare
+    if not kind.startswith(("integer", "number", "grouped")):
+        return None
     decimal = kind[7] if kind[0] == "g" else "," if kind[:7] == "number," else "."
+    return place, abs(_number_of(raw, decimal))
+
+
+def _cell_at(place: str, size: float) -> tuple[int, float]:
+    """Return the cell of a size in a place, and the share of the cell that is below it."""
     power = int(place.rpartition("^")[2])
-    size, starts = abs(_number_of(raw, decimal)), cell_starts(power)
-    return size, max(0, bisect.bisect_right(starts, size) - 1), (*starts, math.ldexp(1.0, power + 1))
+    starts = (*cell_starts(power), math.ldexp(1.0, power + 1))
+    at = max(0, min(len(starts) - 1, bisect.bisect_right(starts, size)) - 1)
+    return at, (size - starts[at]) / (starts[at + 1] - starts[at])
 
 
 def part_of(raw: bytes) -> str | None:
@@ -231,11 +331,10 @@ def part_of(raw: bytes) -> str | None:
     >>> [part_of(text) for text in (b"151.2", b"-33.87", b"1700000000", b"0", b"yes")]
     ['part 12', 'part 47', 'part 20', None, None]
     """
-    kind, _, place = shape_of(raw).rpartition(" ")
-    if place == "zero" or not kind.startswith(_NUMBERS):
+    number = _number_in(raw)
+    if number is None or number[0] == "zero":
         return None
-    size, at, starts = _cell_at(raw, kind, place)
-    return PARTS[max(0, min(_CELLS - 1, int(_CELLS * (size - starts[at]) / (starts[at + 1] - starts[at]))))]
+    return PARTS[max(0, min(_CELLS - 1, int(_CELLS * _cell_at(*number)[1])))]
 
 
 def place_of_cell(cell: str) -> str:
@@ -265,6 +364,24 @@ def cells_of_place(place: str) -> tuple[str, ...]:
     if "^" in place:
         return tuple(f"{place} {cell}" for cell in range(len(cell_starts(int(place.rpartition("^")[2])))))
     return tuple(f"{year}-{month:02d}" for year in range(int(place), int(place) + YEARS) for month in range(1, 13))
+
+
+def interval_of(place: str, scale: int) -> tuple[float, float]:
+    """Return [low, high) of a place or cell, in units; an empty one of a cell without any value."""
+    tiny = 0.0 if scale else math.ldexp(1.0, LEAST_POWER)
+    if place == "zero":
+        return (0.0, 1.0) if scale else (-tiny, tiny)
+    minus, _, power = place.partition("2^")
+    power, _, cell = power.partition(" ")
+    low, high = math.ldexp(1.0, int(power)), math.ldexp(1.0, int(power) + 1)
+    if cell:
+        starts = (*cell_starts(int(power)), high)
+        low, high = starts[int(cell)], starts[int(cell) + 1]
+    if scale:
+        low, high = float(math.ceil(low * scale)), float(math.ceil(high * scale))
+    if not minus:
+        return low, high
+    return (1 - high, 1 - low) if scale else (-high, -low)
 
 
 #: All cells there are.

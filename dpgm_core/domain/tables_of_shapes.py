@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
@@ -17,6 +18,7 @@ from typing import Any, TypeAlias
 from dpgm_core.domain.shapes import (
     CALENDAR,
     COMMON_LABELS,
+    DAYS_AS_NUMBERS,
     DECIMALS,
     EDGE,
     INTEGER,
@@ -24,15 +26,18 @@ from dpgm_core.domain.shapes import (
     MOST_POWER,
     NUMBER,
     PARTS,
+    RARE_KINDS,
     SHAPES,
     SMALL_POWER,
     SURE,
+    SYMBOLS,
+    TIMES,
     WORDS,
     YEAR_POWER,
     YEARS,
-    cell_starts,
     cells_of_place,
     date_years,
+    interval_of,
     number_places,
     place_of,
     shape_of,
@@ -54,6 +59,8 @@ _FIRST_POWER, _SEVERAL = 4, 2
 #: Shapes need so many times as many persons beside one of which they have at most this part, if all that clearly occurs
 #: is more places away than this.
 _BESIDE, _FEW, _NEAR = 1.5, 0.25, 4
+#: Shapes of rare kinds need so many times as many persons.
+_RARE = 1.2
 #: A type has to hold for this share of what was found of a column, and labels have to cover it where they could be
 #: numbers.
 _NEARLY_ALL = 0.95
@@ -82,8 +89,6 @@ _ENOUGH = 2.0
 _DENSE = 3.0
 #: Standard deviations of noise: cells above these stand out; halves that differ by more are not even.
 _PEAK, _CLEAR = 4.0, 2.0
-#: Shapes of times of day.
-_TIMES = ("time", "minute")
 #: Parts of cells are counted where numbers of three or more decimals, or of this power of two, are in so few of them;
 #: cells that have this share of all are cut by them.
 _FINE_POWER, _FEW_POWERS, _MAIN = 16, 2, 0.25
@@ -128,13 +133,16 @@ def table_of(
     ['NA']
     """
     fine, cells_sigma, cells, every_label = fine or sigma, cells_sigma or sigma, cells or {}, labels
-    counts = _certain(shapes, sigma)
-    labels, thousands = _occurring(shapes, labels, fine), dict[str, str]()
+    shapes, counts = _without_few_days(shapes, _certain(shapes, sigma))
+    symbol = _symbol_of(counts)
+    if symbol:
+        shapes, counts = _read_symbols(shapes, symbol), _read_symbols(counts, symbol)
+    labels, signs = _occurring(shapes, labels, fine), {"symbol": symbol} if symbol else {}
     for sign, decimal in (",.", ".,"):
         if any(shape.startswith(f"grouped{decimal}") for shape in counts) or _are_thousands(counts, sign):
             cells = {} if any(shape.startswith(f"number{sign}{DECIMALS} ") for shape in counts) else cells
             shapes, counts = (_read_thousands(one, sign, decimal) for one in (shapes, counts))
-            thousands = {"thousands": sign, "decimal": decimal}
+            signs |= {"thousands": sign, "decimal": decimal}
             break
     every = sum(counts.values())
     commonest = [label for label, _ in sorted(labels.items(), key=lambda one: (-one[1], one[0]))][:keep]
@@ -156,7 +164,7 @@ def table_of(
         if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
             numbers = _starting(counts, starts), _starting(shapes, starts)
             values = {label: labels[label] for label in commonest if label not in missing.get("null_values", ())}
-            return _of_numbers(*numbers, values, cells, covered, keep, sign, sigma, cells_sigma) | thousands | missing
+            return _of_numbers(*numbers, values, cells, covered, keep, sign, sigma, cells_sigma) | signs | missing
     for kind in ("date", "datetime"):
         starts = ("date ", f"{kind} ")
         if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
@@ -165,10 +173,46 @@ def table_of(
             )
             if table is not None:
                 return table | missing
-    if is_most(lambda shape: shape in _TIMES):
-        form = {} if "time" in counts else {"format": "%H:%M"}
-        return {"type": "time", "bins": min(24, keep)} | form | missing
+    for clocks in ({"minute", "time"}, {"minute12"}, {"time12"}):
+        if is_most(clocks.__contains__):
+            form = TIMES[max(clocks & counts.keys())]  # one that reads both
+            return {"type": "time", "bins": min(24, keep)} | ({"format": form} if form else {}) | missing
     return {"labels": _with_codes_between(commonest, every_label)[:keep]}
+
+
+def _without_few_days(shapes: Mapping[str, int], counts: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
+    """Return shapes, and those that certainly occur, where whole numbers such as 20210514 are days or are none.
+
+    They are days if nearly all that occurs beside texts are. Else those that certainly occur are whole numbers, and
+    others, which may be noise of forty shapes, are nobody.
+    """
+    kind, number = DAYS_AS_NUMBERS
+    days = sum(_starting(counts, (kind,)).values())
+    if days >= _NEARLY_ALL * (sum(counts.values()) - counts.get("text", 0)) > 0:
+        return dict(shapes), dict(counts)
+    both = []
+    for one in (shapes, counts):
+        others = {shape: count for shape, count in one.items() if not shape.startswith(kind)}
+        both.append(others | ({number: others.get(number, 0) + days} if days else {}))
+    return both[0], both[1]
+
+
+def _symbol_of(counts: Mapping[str, int]) -> str | None:
+    """Return the symbol of at least half of what occurs beside texts, if nearly all are numbers with it or without."""
+    together = {symbol: sum(_starting(counts, (f"{symbol} ",)).values()) for symbol in SYMBOLS}
+    symbol, most = max(together.items(), key=lambda one: one[1])
+    numbers = most + sum(_starting(counts, ("integer ", "number", "grouped")).values())
+    every = sum(counts.values()) - counts.get("text", 0)
+    return symbol if most >= _MOST_OF_IT * every > 0 and numbers >= _NEARLY_ALL * every else None
+
+
+def _read_symbols(shapes: Mapping[str, int], symbol: str) -> dict[str, int]:
+    """Return shapes of numbers in place of those with a symbol. They keep kinds of their own, as each has noise."""
+    counts = dict[str, int]()
+    for shape, count in shapes.items():
+        kind, _, place = shape.removeprefix(f"{symbol} ").rpartition(" ")
+        counts[f"{kind} {symbol} {place}" if shape.startswith(f"{symbol} ") else shape] = count
+    return counts
 
 
 def _are_thousands(counts: Mapping[str, int], sign: str) -> bool:
@@ -246,7 +290,11 @@ def _certain(shapes: Mapping[str, int], sigma: float) -> dict[str, int]:
     that clearly occurs, of another kind than it or of less than a quarter of the persons of the commonest shape: of 500
     columns without persons one has a row, and noise must not change the type or range of those that have some.
     """
-    sure = {shape for shape, count in shapes.items() if count >= SURE * sigma}
+
+    def needed(kind: str) -> float:
+        return SURE * sigma * (_RARE if kind in RARE_KINDS else 1)
+
+    sure = {shape for shape, count in shapes.items() if count >= needed(shape.rpartition(" ")[0])}
     most, surer = max((shapes[shape] for shape in sure), default=0), _BESIDE * SURE * sigma
     clear = [shape.rsplit(" ", 1) for shape in sure if " " in shape and shapes[shape] >= min(most, surer)]
 
@@ -270,7 +318,7 @@ def _certain(shapes: Mapping[str, int], sigma: float) -> dict[str, int]:
         }
         (first, last), row = max(rows.items(), key=lambda one: one[1], default=((0, 0), 0.0))
         doubtful = is_doubtful(sums[last + 1] - sums[first], kind, places[first], places[last])
-        if first < last and row >= (surer if doubtful else SURE * sigma):
+        if first < last and row >= needed(kind) * (_BESIDE if doubtful else 1):
             sure |= {names[at] for at in occurring if first <= at <= last}
     return {shape: count for shape, count in shapes.items() if shape in sure}
 
@@ -294,7 +342,7 @@ def cells_to_count(shapes: Mapping[str, int], sigma: float) -> tuple[str, ...]:
     >>> len(cells_to_count({"integer 2^9": 300}, 5.0)), cells_to_count({"text": 300, "integer 2^2": 300}, 5.0)
     (512, ())
     """
-    sure = _certain(shapes, sigma).keys() - {"text", *_TIMES}
+    sure = _certain(shapes, sigma).keys() - {"text", *TIMES}
     if has_labels(shapes, sigma) and sure <= _SMALL_SHAPES:
         return ()
     kinds = {shape.rpartition(" ")[0] for shape in sure}
@@ -387,7 +435,7 @@ def _thins_out(
     parts = sorted(
         (interval, cells[cell])
         for cell in cells_of_place(place)
-        if cell in cells and (interval := _interval(cell, scale))[0] < interval[1]
+        if cell in cells and (interval := interval_of(cell, scale))[0] < interval[1]
     )
     order = [count for _, count in parts][::step]
     half = len(order) // 2
@@ -429,7 +477,7 @@ def _of_numbers(
     places = _around(sure, edge, axis, needed, functools.partial(_thins_out, sure, cells, fine, scale))
     places = _from_one(places, axis) if whole else places
     if scale == 1 and places.get(f"2^{YEAR_POWER}", 0) >= _YEARS_ALONE * sum(places.values()):
-        before = [cell for cell in cells_of_place(f"2^{YEAR_POWER}") if _interval(cell, scale)[1] <= CALENDAR]
+        before = [cell for cell in cells_of_place(f"2^{YEAR_POWER}") if interval_of(cell, scale)[1] <= CALENDAR]
         if sum(cells.get(cell, 0) for cell in before) < _CLEAR * math.sqrt(len(before)) * fine:
             cells = {cell: count for cell, count in cells.items() if cell not in before}
     step = 1.0 if scale else 10.0**-decimals
@@ -450,7 +498,7 @@ def _of_numbers(
             ends = [float(math.floor(end)) for end in ends] if scale else ends
             mass, room = alone.pop((low, high)) / parts, room - parts
             alone |= dict.fromkeys(itertools.pairwise(ends), mass)
-    raw = [(_interval(cell, scale), count) for cell, count in cells.items() if cell not in PARTS]
+    raw = [(interval_of(cell, scale), count) for cell, count in cells.items() if "^" in cell]
 
     def is_empty(low: float, high: float) -> bool:
         """Return whether cells show that few are between two numbers."""
@@ -503,7 +551,7 @@ def _spikes(
     spikes = {}
     for value, count in values.items():
         place = place_of(value / (scale or 1), 0 if scale == 1 else LEAST_POWER)
-        low, high = _interval(place, scale)
+        low, high = interval_of(place, scale)
         near = max(values.get(value - 1, 0), values.get(value + 1, 0)) if scale == 1 else 0
         common = max(_SPIKE * places.get(place, 0) * step / (high - low), _SPIKE / 2 * near, SURE * sigma)
         if place != "zero" and places.get(place) and count > common:
@@ -526,11 +574,11 @@ def _masses(
     """
     masses: dict[_Interval, float] = {}
     for place, count in places.items():
-        low, high = _interval(place, scale)
+        low, high = interval_of(place, scale)
         parts = {
             interval: float(cells[cell])
             for cell in cells_of_place(place)
-            if cell in cells and (interval := _interval(cell, scale))[0] < interval[1]
+            if cell in cells and (interval := interval_of(cell, scale))[0] < interval[1]
         }
         alone = {value: many for value, many in spikes.items() if low <= value < high}
         count = max(0, count - sum(alone.values()))
@@ -618,7 +666,7 @@ def _edges(
     places, gap = list(counts), None
     keep -= len({end for one in alone for end in one})
     for place, count in counts.items():
-        low, high = _interval(place, scale)
+        low, high = interval_of(place, scale)
         if place == "zero" and not scale:  # nothing lies on a side where nothing was found
             low, high = low * (place != places[0]), high * (len(places) == 1 or place != places[-1])
         if gap is not None and not count:
@@ -670,7 +718,7 @@ def _peaks(
     known: Mapping[_Interval, float], places: Iterable[str], least: float, most: int, scale: int
 ) -> dict[_Interval, float]:
     """Return the intervals within places that are much denser than a neighbour, with persons."""
-    order, every = sorted(known), {_interval(place, scale) for place in places}
+    order, every = sorted(known), {interval_of(place, scale) for place in places}
     density = [0.0, *(known[one] / (one[1] - one[0]) for one in order), 0.0]
     peaks = {
         one: known[one]
@@ -682,24 +730,6 @@ def _peaks(
 
 def _can_halve(low: float, high: float, scale: int) -> bool:
     return (high - low) % 2 == 0 if scale == 1 else high - low >= 2 if scale else low * high > 0
-
-
-def _interval(place: str, scale: int) -> tuple[float, float]:
-    """Return [low, high) of a place or cell, in units; an empty one of a cell without any value."""
-    tiny = 0.0 if scale else math.ldexp(1.0, LEAST_POWER)
-    if place == "zero":
-        return (0.0, 1.0) if scale else (-tiny, tiny)
-    minus, _, power = place.partition("2^")
-    power, _, cell = power.partition(" ")
-    low, high = math.ldexp(1.0, int(power)), math.ldexp(1.0, int(power) + 1)
-    if cell:
-        starts = (*cell_starts(int(power)), high)
-        low, high = starts[int(cell)], starts[int(cell) + 1]
-    if scale:
-        low, high = float(math.ceil(low * scale)), float(math.ceil(high * scale))
-    if not minus:
-        return low, high
-    return (1 - high, 1 - low) if scale else (-high, -low)
 
 
 def _of_days(
@@ -715,12 +745,12 @@ def _of_days(
     forms = Counter[str]()
     for shape, count in sure.items():
         forms[_form_of(shape)] += count
-    if all(form[:2] in ("", "%Y") for form in forms):  # all are read without a format, but not written so
+    if all(form[:3] in ("", "%Y-") for form in forms):  # all are read without a format, but not written so
         midnights = len(forms) == 2 and 0 < forms[""] <= (1 - _NEARLY_ALL) * forms.total()
         form = max(forms) if midnights or len(forms) == 1 else ""
     else:
         clear = [form for form in forms if "?" not in form]
-        if len(clear) != 1 or any(other[1] not in clear[0] for other in forms.keys() - clear):  # another sign
+        if len(clear) != 1 or any(other != re.sub("%[dm]", "?", clear[0]) for other in forms.keys() - clear):
             return None
         (form,) = clear
     same = {shape: count for shape, count in edge.items() if _form_of(shape) in (*forms, "")}

@@ -491,7 +491,7 @@ def _cell(attribute: Attribute, value: object) -> tuple[int, float]:
     if attribute.edges is None:
         value = str(code) if attribute.coded else attribute.labels[code]
     elif isinstance(value, (int, float, Decimal)):
-        value = float(value)
+        value = text if attribute.values.is_temporal else float(value)
     place = attribute.place(value)
     return code, math.nan if place is None else place
 
@@ -549,6 +549,8 @@ def _put(column: pa.ChunkedArray, replacements: Filled, name: str) -> pa.Array:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     made = None
     textual = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    # Whole numbers such as 20210514 are days by their text.
+    textual |= pa.types.is_integer(kind) and pa.types.is_temporal(replacements.values().type)
     for cells in (replacements.texts, replacements.values) if textual else (replacements.values, replacements.texts):
         try:
             made = cells().filter(pa.array(replacements.answers)).cast(kind)

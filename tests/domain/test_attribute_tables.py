@@ -136,6 +136,7 @@ rules = st.fixed_dictionaries(
         "blanks": st.sampled_from(["keep", "strip"]),
         "numbers": st.booleans(),
         "thousands": st.sampled_from([",", "'", " "]),
+        "symbol": st.sampled_from(["$0", "0 %"]),
         "null_values": st.lists(st.sampled_from(["", "NA", "-9"]), max_size=2),
         "unknown": st.sampled_from(["?", "b"]),
         "missing": st.sampled_from(["b", "none"]),

@@ -61,6 +61,13 @@ def test_numbers_are_one_exactly_if_their_values_are(one, other):
         ({"thousands": ",", "numbers": True}, [b"100000", b"1,00,000"], [b"1,00,00"]),
         ({"thousands": ".", "decimal": ",", "numbers": True}, [b"1,5", b"1,50"], [b"1.5", b"15", b"1.50"]),
         ({"thousands": "\u202f", "decimal": ",", "numbers": True}, [b"1000,5", "1\u202f000,5".encode()], [b"1 000,5"]),
+        (
+            {"symbol": "$0", "thousands": ",", "numbers": True},
+            [b"-$1,000", b"$-1000", b"-1000.0", b"-$ 1000"],
+            [b"$1,000", b"1000 $", b"--1000", b"-$-1000", b"-$1,00,0", b"$"],
+        ),
+        ({"symbol": "€ 0", "decimal": ",", "numbers": True}, ["€ 12,50".encode(), "€\xa012,5".encode()], [b"12.5"]),
+        ({"symbol": "0 %", "numbers": True}, [b"5%", b"5.0 %", b" 5"], [b"%5", b"5,0 %", b"5 %%", b"0.05"]),
         ({}, [b"1"], [b"1.0", b" 1", b"01"]),
     ],
 )
@@ -112,6 +119,10 @@ def test_labels_that_become_one_are_refused_by_name():
         ({"thousands": "1"}, "thousands must be one sign"),
         ({"thousands": "-"}, "thousands must be one sign"),
         ({"thousands": "."}, "both '.'"),
+        *(
+            ({"symbol": symbol}, "symbol must be a sign with 0")
+            for symbol in ("$", "0", "", 5, "1,0 $", "$00", "-0", "$\n0")
+        ),
     ],
 )
 def test_rules_that_are_none_are_refused(wrong, said):

@@ -1,28 +1,31 @@
 """Shapes of raw texts, and the tables that follow from released shapes and labels."""
 
 import math
+import re
 from collections import Counter
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
+from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpgm_core import Attribute, Domain, DomainError
+from dpgm_core import Attribute, Budget, Domain, DomainError, SeededRandomness
 from dpgm_core.domain.shapes import (
     CELLS,
     PARTS,
     SHAPES,
     cell_of,
     cells_of_place,
+    interval_of,
     part_of,
     place_of_cell,
     shape_of,
 )
 from dpgm_core.domain.tables_of_shapes import (
     _divided,
-    _interval,
     _smoothed,
     _spikes,
     cells_to_count,
@@ -30,11 +33,52 @@ from dpgm_core.domain.tables_of_shapes import (
     table_of,
 )
 from dpgm_core.models.within_bins import decoder, wide_bins
+from dpgm_core.privacy.columns import ColumnsPlan
+from dpgm_core.releases.labels import draw_columns
+from dpgm_core.sources.encoding import encoder
 
 OPEN = Attribute.from_dict("x", {"private": True})
 
 
-@given(st.one_of(st.binary(max_size=30), st.text("0123456789.,-+eE/:T Z", max_size=20).map(str.encode)))
+def search(columns, seed=1):
+    """The attributes that a whole search finds for columns of texts, one record each, at epsilon 3."""
+    plan = ColumnsPlan(
+        columns=tuple(columns), whole=Budget.approx(3, "1e-6"), share=Fraction(1, 20), labels=1,
+        neighbours="add-remove",
+    )  # fmt: skip
+    counted = [Counter(texts) for texts in columns.values()]
+    by_shape, by_cell = ([dict.fromkeys(every, 0) for _ in counted] for every in (SHAPES, CELLS))
+    for counts, shapes, cells in zip(counted, by_shape, by_cell, strict=True):
+        for text, count in counts.items():
+            shapes[shape_of(text.encode())] += count
+            cell = cell_of(text.encode())
+            if cell is not None:
+                cells[cell] += count
+    declared = [Attribute.from_dict(name, {"private": True}) for name in columns]
+    released = draw_columns(plan, declared, counted, by_shape, by_cell, SeededRandomness(seed))
+    return {one.declared.name: one.attribute for one in released.columns}
+
+
+def moments(count, first=datetime(2019, 1, 1), days=1400, seed=2):
+    rng = np.random.default_rng(seed)
+    return [first + timedelta(minutes=int(at)) for at in rng.integers(0, days * 1440, count)]
+
+
+def unpadded(text):
+    """A date and a time without zeros before the day, the month and the hour."""
+    return re.sub(r"(?<![:\d])0(?=\d)", "", text)
+
+
+def written(attribute, text):
+    """A text as the domain of its column reads it and writes it again, at the lower end of its bin."""
+    code = np.array([attribute.code(text.encode())])
+    decode = decoder(attribute, np.eye(attribute.size)[code[0]])
+    (again,) = decode.texts(code, decode.places(code, np.array([0.0]))).to_pylist()
+    assert attribute.code(again.encode()) == code[0]
+    return again
+
+
+@given(st.one_of(st.binary(max_size=30), st.text("0123456789.,-+eE/:T ZAPM$€%", max_size=20).map(str.encode)))
 def test_every_text_has_one_of_the_shapes(raw):
     assert shape_of(raw) in SHAPES
     assert len(set(SHAPES)) == len(SHAPES)
@@ -47,9 +91,9 @@ def test_a_number_lies_in_its_cell(number, decimals):
     """Also whole numbers among cells that have none, and negative ones, whose cells are open below."""
     text = f"{number / 10**decimals:.{decimals}f}".encode()
     whole, value = not decimals, float(text)
-    low, high = _interval(cell_of(text), whole)
+    low, high = interval_of(cell_of(text), whole)
     assert low <= value < high or (not whole and low < value <= high < 0) or abs(value) < 2.0**-15
-    assert _interval("2^3 1", True)[0] == _interval("2^3 1", True)[1]
+    assert interval_of("2^3 1", True)[0] == interval_of("2^3 1", True)[1]
 
 
 @given(st.integers(2**22, 2**45), st.sampled_from([1, -1]), st.integers(0, 4))
@@ -57,7 +101,7 @@ def test_a_number_lies_in_its_part(number, sign, decimals):
     """All of one cell are spread over 64 intervals, and those of its part over the one that has the number."""
     text = f"{sign * number / 10**decimals:.{decimals}f}".encode()
     value, whole = float(text), not decimals
-    cell, part = _interval(cell_of(text), whole), PARTS.index(part_of(text))
+    cell, part = interval_of(cell_of(text), whole), PARTS.index(part_of(text))
     masses = _divided({cell: 900.0}, [900 * (at == part) for at in range(64)], int(whole), 1.0)
     ((low, high),) = [interval for interval, mass in masses.items() if mass > 1]
     near = 1e-9 * abs(value)
@@ -72,7 +116,7 @@ def test_a_narrow_range_of_large_numbers_has_bins():
         counts = {cell: 4000 * (cell == f"{places} 11") for cell in wanted[:-64]} | dict.fromkeys(PARTS, 9)
         counts |= {"part 30": 1900, "part 31": 1500}
         edges = table_of({shape: 4000}, {}, 64, 10.0, counts, 10.0, 10.0)["bins"]
-        low, high = _interval(f"{places} 11", shape[0] == "i")
+        low, high = interval_of(f"{places} 11", shape[0] == "i")
         at = (30, 32) if low > 0 else (32, 34)
         ends = [low + (high - low) * one / 64 for one in at]
         inside = [edge for edge in edges if ends[0] <= edge <= ends[1]]
@@ -104,12 +148,24 @@ def test_cells_by_example():
         ("0.30000000000000004", "number.3 2^-2"), ("1.5e400", "number.3 2^46"),
         (".5", "number.1 2^-1"), ("-12.50", "number.2 -2^3"), ("1,250", "number,3 2^0"), ("0.00", "number.2 zero"),
         ("1.5e3", "number.3 2^10"), ("12:30", "minute"), ("12:30:00", "time"), ("25:00", "text"),
+        ("$5", "$0 integer 2^2"), ("-$3", "$0 integer -2^1"), ("$1,234.50", "$0 grouped.2 2^10"),
+        ("$1,234", "$0 grouped.0 2^10"), ("$5.5", "text"), ("$007", "text"), ("--$3", "text"), ("$", "text"),
+        ("€ 12,50", "€ 0 number,2 2^3"), ("€12.50", "€0 number.2 2^3"), ("1.234,50\xa0€", "0 € grouped,2 2^10"),
+        ("12.5 %", "0 % number.1 2^3"), ("5%", "0% integer 2^2"), ("0 %", "0 % integer zero"), ("$5%", "text"),
+        ("9" * 14 + " %", "0 % integer 2^9"), ("£0.01", "£0 number.2 2^-7"), ("1,234 %", "text"),
+        ("3:04 PM", "minute12"), ("03:04:59 am", "time12"), ("13:04 PM", "text"), ("0:04 AM", "text"),
         ("2019-02-30", "text"),
         ("2019-12-31", "date 2015"), ("2019-12-31 00:00:00", "date 2015"), ("2019-12-31T08:15", "datetime 2015"),
         ("2019-12-31 08:15", "datetime %Y-%m-%d %H:%M 2015"),
         ("2019-12-31 08:15:59", "datetime %Y-%m-%d %H:%M:%S 2015"),
         ("2019-12-31 08:15:59Z", "datetime 2015"), ("2019-12-31 25:15", "text"),
         ("13/01/2020", "date %d/%m/%Y 2020"), ("01/13/2020", "date %m/%d/%Y 2020"), ("01.02.1700", "date ?.?.%Y 1900"),
+        ("5/14/2021", "date %m/%d/%Y 2020"), ("1.2.2021", "date ?.?.%Y 2020"), ("14.5.21", "text"),
+        ("5/14/2021 9:04", "datetime %m/%d/%Y %H:%M 2020"), ("4/5/2021 0:04:59", "datetime ?/?/%Y %H:%M:%S 2020"),
+        ("05/14/2021 3:04 PM", "datetime %m/%d/%Y %I:%M %p 2020"), ("5/14/2021 13:04 PM", "text"),
+        ("14.05.2021 15:04", "datetime %d.%m.%Y %H:%M 2020"), ("14.05.2021 24:04", "text"), ("5/14-2021", "text"),
+        ("20210514", "date %Y%m%d 2020"), ("20210532", "integer 2^24"), ("18991231", "integer 2^24"),
+        ("+20210514", "integer 2^24"), ("2021051", "integer 2^20"),
         ("12,345.5", "grouped.1 2^13"), ("-1.234.567", "grouped,0 -2^20"), ("1,23,456", "text"), ("1,234,5", "text"),
         ("yes", "text"), ("", "text"), ("12345678901234567890", "text"),
     ],
@@ -155,12 +211,188 @@ def test_dates_that_were_found_have_a_bin(days, form):
     assert found.unknown not in [found.code(text) for text in texts]
 
 
+LOCAL = ["%d.%m.%Y", "%m/%d/%Y", "%d-%m-%Y"]
+LOCAL += [f"{day} {time}" for day in LOCAL for time in ("%H:%M", "%H:%M:%S")] + ["%m/%d/%Y %I:%M %p"]
+
+
+@given(
+    st.lists(st.datetimes(datetime(1900, 1, 1), datetime(2095, 12, 31)), min_size=1, max_size=9),
+    st.sampled_from(LOCAL), st.booleans(), st.sampled_from([str, str.lower]),
+)  # fmt: skip
+def test_dates_of_a_shape_are_read_by_the_format_of_its_table(days, form, zeros, case):
+    """Also with one digit for a day, a month or an hour, and with times, of which pm stands in either case."""
+    days = [*days, days[0].replace(month=12, day=31)]  # of which the order of day and month is clear
+    texts = [case(day.strftime(form) if zeros else unpadded(day.strftime(form))) for day in days]
+    found = OPEN.with_released({shape_of(text.encode()): 100 for text in texts}, {}, 10.0)
+    assert found.values.format == form and found.values.kind == ("datetime" if ":" in form else "date")
+    for day, text in zip(days, texts, strict=True):
+        same = datetime.strptime(day.strftime(form), form)
+        assert found.values.exact(text.encode()) == found.values.place(same)
+        assert found.code(text.encode()) != found.unknown
+        assert cell_of(text.encode()) in (None, f"{day:%Y-%m}")
+
+
+@pytest.mark.parametrize("form", LOCAL)
+def test_a_search_finds_dates_and_times_with_fields_of_one_digit(form):
+    texts = [unpadded(moment.strftime(form)) for moment in moments(6000)]
+    found = search({"x": texts, "age": [str(at % 90) for at in range(6000)]})["x"]
+    assert found.values.format == form and len(found.edges) > 16
+    assert found.unknown not in {found.code(text.encode()) for text in texts}
+    assert found.values.text(found.values.number("4" + form[2] + "4" + form[2] + f"{moments(1)[0]:%Y{form[8:]}}"))
+    assert datetime.strptime(written(found, texts[0]), form)
+
+
+@given(
+    st.lists(st.times(), min_size=1, max_size=9), st.booleans(), st.sampled_from([str, str.lower]),
+    st.sampled_from(["%H:%M", "%I:%M %p", "%I:%M:%S %p"]),
+)  # fmt: skip
+def test_times_of_a_shape_are_read_by_the_format_of_its_table(clocks, zeros, case, form):
+    """Noon and midnight too, of 12 hours with one digit or two, and pm in either case."""
+    texts = [case(clock.strftime(form)) for clock in clocks]
+    texts = texts if zeros or form == "%H:%M" else [unpadded(text) for text in texts]
+    found = OPEN.with_released({shape_of(text.encode()): 100 for text in texts}, {}, 10.0)
+    assert (found.values.kind, found.values.format, found.size) == ("time", form, 25)
+    for clock, text in zip(clocks, texts, strict=True):
+        assert found.values.exact(text.encode()) == found.values.place(datetime.strptime(clock.strftime(form), form))
+        assert found.code(text.encode()) == clock.hour and found.code(written(found, text).encode()) == clock.hour
+
+
+AMOUNTS = {
+    "$0": "-$#,.",
+    "£0": "-£#,.",
+    "€0": "-€#,.",
+    "€ 0": "-€ #.,",
+    "0 €": "-# €.,",
+    "0%": "-#%,.",
+    "0 %": "-# %,.",
+}
+
+
+@given(
+    st.lists(st.integers(-(10**7), 10**7), min_size=1, max_size=9), st.integers(0, 2), st.booleans(),
+    st.sampled_from(list(AMOUNTS)),
+)  # fmt: skip
+def test_numbers_with_a_symbol_are_read_by_the_domain_of_their_shapes(amounts, decimals, grouped, symbol):
+    """With digits in groups and without, before and after, and bare numbers beside them."""
+    *form, group, point = AMOUNTS[symbol]
+    share = "%" in symbol
+    decimals, grouped = (decimals, False) if share else (2 * (decimals > 0), grouped)
+    texts = []
+    for amount in amounts:
+        bare = f"{abs(amount) / 10**decimals:{',' * grouped}.{decimals}f}"
+        bare = bare.translate({ord(","): group, ord("."): point})
+        texts.append("".join(form[amount >= 0 :]).replace("#", bare))
+    found = OPEN.with_released(Counter(shape_of(text.encode()) for text in texts for _ in range(100)), {}, 5.0)
+    assert found.values.kind == ("number" if decimals else "integer") and found.matching.symbol == symbol
+    for amount, text in zip(amounts, texts, strict=True):
+        assert float(found.matching.numeral(text.encode())) == amount / 10**decimals
+        assert found.code(text.encode()) != found.unknown and shape_of(text.encode()) in SHAPES
+    assert found.code(b"0") == found.typed_code("0") != found.unknown
+    again = written(found, texts[0])
+    assert shape_of(again.encode()).startswith(symbol) and found.matching.numeral(again.encode())
+
+
+def test_a_search_finds_amounts_and_shares():
+    """Also beside bare numbers and a text for what is missing; not among as many texts, nor of two symbols."""
+    rng = np.random.default_rng(3)
+    money = rng.lognormal(6, 1, 6000)
+    columns = {
+        "money": [f"${amount:,.2f}" for amount in money], "gaps": [f"${amount:.0f}" for amount in money],
+        "share": [f"{100 * share:.1f} %" for share in rng.beta(2, 5, 6000)],
+        "two": [f"{'$' if amount < 400 else '€'}{amount:.2f}" for amount in money],
+        "bare": [f"{amount:,.2f}" if amount < 250 else f"£{amount:,.2f}" for amount in money],
+    }  # fmt: skip
+    columns["gaps"][::5], columns["money"][::30] = ["none at all"] * 1200, ["-$3.00"] * 200
+    found = search(columns)
+    symbols = {name: one.matching.symbol for name, one in found.items()}
+    assert symbols == {"money": "$0", "gaps": "$0", "share": "0 %", "two": None, "bare": "£0"}
+    kinds = {name: one.values.kind for name, one in found.items()}
+    assert kinds == {"money": "number", "gaps": "integer", "share": "number", "two": "text", "bare": "number"}
+    for name in ("money", "share", "bare"):
+        assert found[name].unknown not in {found[name].code(text.encode()) for text in columns[name]}
+        assert len(found[name].edges) > 24
+    assert found["gaps"].null_values[-1] == "none at all" and found["money"].edges[0] < 0
+    assert written(found["money"], "$1,234.50")[:3] == "$1," and found["money"].code(b"$1,234.50") > 8
+    assert written(found["share"], "12.5 %").endswith(" %") and found["share"].values.decimals == 1
+
+
+def test_a_search_finds_times_of_12_hours():
+    clocks = [unpadded(f"{moment:%I:%M %p}") for moment in moments(6000)]
+    found = search(
+        {"all": clocks, "gaps": clocks[:5000] + ["unknown"] * 1000, "half": clocks[:3000] + ["12:30"] * 3000}
+    )
+    assert found["all"].values.format == found["gaps"].values.format == "%I:%M %p"
+    assert found["all"].unknown not in {found["all"].code(text.encode()) for text in clocks}
+    assert found["gaps"].null_values[-1] == "unknown" and found["half"].values.kind == "text"
+    assert written(found["all"], "3:04 PM") == "03:00 PM"
+
+
+@given(st.lists(st.dates(date(1900, 1, 1), date(2099, 12, 31)), min_size=1, max_size=9))
+def test_whole_numbers_that_are_days_are_dates(days):
+    """As texts, and as numbers of a file with types; numbers that are no days are unknown there."""
+    texts = [f"{day:%Y%m%d}" for day in days]
+    found = OPEN.with_released({shape_of(text.encode()): 100 for text in texts}, {}, 10.0)
+    assert (found.values.kind, found.values.format) == ("date", "%Y%m%d")
+    codes = [found.code(text.encode()) for text in texts]
+    assert found.unknown not in codes and encoder(found)(pa.array(map(int, texts))).tolist() == codes
+    for day, text in zip(days, texts, strict=True):
+        assert found.values.exact(text.encode()) == found.values.place(day)
+        assert cell_of(text.encode()) == f"{day:%Y-%m}" and found.code(f"{day:%Y%m}99") == found.unknown
+
+
+def test_a_search_tells_days_from_whole_numbers_that_look_like_some():
+    """Nearly all, 19 of 20, have to be days; the others among these are unknown, and texts mark what is missing."""
+    rng, days = np.random.default_rng(1), [f"{moment:%Y%m%d}" for moment in moments(6000)]
+    numbers = [str(number) for number in rng.integers(10**7, 3 * 10**7, 6000)]
+    columns = {
+        "days": days[:5900] + ["99999999"] * 100, "gaps": days[:5000] + ["unknown"] * 1000,
+        "numbers": numbers, "near": [str(20210000 + number) for number in rng.integers(0, 10_000, 6000)],
+        "half": days[:3000] + numbers[:3000], "most": days[:5000] + ["0"] * 1000,
+    }  # fmt: skip
+    found = search(columns)
+    for name, one in found.items():
+        kind = "date" if name in ("days", "gaps") else "integer"
+        assert (one.values.kind, one.values.format) == (kind, "%Y%m%d" if kind == "date" else None), name
+        unknown = sum(one.code(text.encode()) == one.unknown for text in columns[name])
+        assert unknown == {"days": 100, "gaps": 1000}.get(name, 0), name
+    assert found["gaps"].null_values[-1] == "unknown" and written(found["days"], days[0])[:4] == days[0][:4]
+    assert found["numbers"].edges[0] <= 10**7 and found["numbers"].edges[-1] == 2**25 - 1
+
+
+def test_noise_of_days_is_no_whole_number():
+    """Days below the noise widen no range of numbers, and a few that occur count as numbers."""
+    noise = {f"date %Y%m%d {year}": 18 for year in range(1900, 2100, 30)}
+    whole = {"integer 2^20": 900, "integer 2^21": 400}
+    assert table_of(whole | noise, {}, 32, 10.0) == table_of(whole, {}, 32, 10.0)
+    both = {"integer 2^23": 900, "date %Y%m%d 2020": 300}
+    assert table_of(both, {}, 32, 10.0) == table_of({"integer 2^23": 900, "integer 2^24": 300}, {}, 32, 10.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_makes_no_column_one_of_another_form(seed):
+    """Of whole numbers, decimals, dates in ISO 8601 and words of 1,500 records, and of free texts."""
+    rng = np.random.default_rng(seed)
+    columns = {
+        "whole": [str(number) for number in rng.integers(0, 10**6, 1500)],
+        "decimals": [f"{number:.2f}" for number in rng.lognormal(4, 1, 1500)],
+        "days": [str(moment.date()) for moment in moments(1500)],
+        "words": rng.choice(["yes", "no", "cook"], 1500).tolist(),
+        "free": [f"no. {number}" for number in range(1500)],
+    }
+    found = search(columns, seed)
+    kinds = {name: one.values.kind for name, one in found.items()}
+    assert kinds == {"whole": "integer", "decimals": "number", "days": "date", "words": "text", "free": "text"}
+    assert {(one.values.format, one.matching.symbol) for one in found.values()} == {(None, None)}
+
+
 def test_the_order_of_day_and_month_stays_open_without_a_day_that_tells():
     """Then the column is one of texts, rather than of dates that may be others."""
     assert table_of({"date ?/?/%Y 2015": 900}, {}, 32, 10.0) == {"labels": []}
     both = {"date %d/%m/%Y 2015": 400, "date %m/%d/%Y 2015": 400}
     assert table_of(both, {}, 32, 10.0) == {"labels": []}
     assert table_of({"date ?.?.%Y 2015": 90, "date %d/%m/%Y 2015": 400}, {}, 32, 10.0) == {"labels": []}
+    hours = {"datetime ?/?/%Y %H:%M 2015": 90, "datetime %d/%m/%Y %I:%M %p 2015": 400}
+    assert table_of(hours, {}, 32, 10.0) == {"labels": []}
 
 
 def test_what_is_below_the_noise_does_not_count():
@@ -484,8 +716,11 @@ def test_noise_beside_what_clearly_occurs_changes_no_type_and_no_range():
     plain = table_of(ages, {}, 32, 10.0)
     row = {f"grouped.1 -2^{power}": 30 for power in (20, 21, 22)}
     same = {f"integer 2^{power}": 30 for power in (30, 31, 32)}
-    for noise in (row, same, {"number.2 -2^30": 55}, {"integer -2^44": 44}, {"date %d.%m.%Y 1930": 60}):
+    days = {f"datetime %m/%d/%Y %I:%M %p {year}": 30 for year in (1930, 1935, 1940)}
+    for noise in (row, same, days, {"number.2 -2^30": 55}, {"integer -2^44": 44}, {"date %d.%m.%Y 1930": 60}):
         assert table_of(ages | noise, {}, 32, 10.0) == plain, noise
+    rare = {"datetime %m/%d/%Y %I:%M %p 2015": 59, "$0 integer 2^5": 59}
+    assert table_of({"integer 2^5": 90, **rare}, {}, 32, 10.0) == table_of({"integer 2^5": 90}, {}, 32, 10.0)
     # As many as others, of another kind: two columns in 1,600 of a table whose shapes have 180 persons each.
     few = {"integer zero": 179, "integer 2^0": 185, "integer 2^1": 177}
     row = {"grouped,3 2^37": 24, "grouped,3 2^38": 25, "grouped,3 2^39": 19, "grouped,3 2^40": 22}

@@ -12,7 +12,7 @@ from scipy import stats
 from dpgm_core import Budget, DataError, Domain, Model, SeededRandomness, Structure, Tables, TooLarge, fit
 from dpgm_core.domain import Ordered
 from dpgm_core.models import completion as module
-from dpgm_core.models.completion import conditional, stamp_own_rows
+from dpgm_core.models.completion import conditional, read_cells, stamp_own_rows
 from tests.models.enumerated import random_model, uniform_model
 from tests.models.test_merged import joint, model_of
 
@@ -62,6 +62,18 @@ def test_given_cells_stay_and_missing_ones_are_answers():
     assert made["seen"][0].as_py() == date(2020, 5, 1) and made["seen"].null_count == 0
     assert made["ok"].to_pylist()[::2] == [True, False] and made["ok"].null_count == 0
     assert completed(rows).equals(made)
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.int64(), pa.float64(), pa.string()])
+def test_days_as_whole_numbers_are_filled_in_as_such(kind):
+    """20200514 in a column of any type, and not days since 1970; a given one has its place."""
+    tables = {"seen": {**DOMAIN["seen"].to_dict(), "format": "%Y%m%d"}, "sex": {"labels": ["F", "M"]}}
+    model = model_over(Domain.from_dict(tables))
+    rows = pa.table({"seen": pa.array([20200514, None], pa.int32()).cast(kind), "sex": ["F", "M"]})
+    first, filled = (int(cell) for cell in completed(rows, model)["seen"].to_pylist())
+    assert first == 20200514 and 20200101 <= filled <= 20201231
+    codes, places = read_cells(model.domain["seen"], rows["seen"], 0)
+    assert codes.tolist() == [1, -1] and places[0] == date(2020, 5, 14).toordinal() - date(1970, 1, 1).toordinal()
 
 
 def test_columns_that_are_lacking_are_added_in_the_models_types():

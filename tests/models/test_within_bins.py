@@ -117,6 +117,8 @@ TABLES = {
     "decimals": {"type": "number", "min": -2, "max": 9, "bins": 12, "decimals": 2},
     "log": {"type": "number", "min": 1, "max": 1e6, "bins": 9, "scale": "log", "shape": "log"},
     "german": {"type": "number", "min": 0, "max": 5000, "bins": 9, "decimal": ",", "thousands": "."},
+    "dollars": {"type": "integer", "min": -50, "max": 5000, "bins": 9, "symbol": "$0", "thousands": ","},
+    "percent": {"type": "number", "min": 0, "max": 1, "bins": 9, "symbol": "0 \\%", "decimal": ","},
     "tiny": {"type": "number", "min": -1e-8, "max": 7e-9, "bins": 6, "decimal": ","},
     "tiny decimals": {"type": "number", "min": 0, "max": 1e-5, "bins": 6, "decimals": 8},
     "years before 1000": {"type": "datetime", "min": "0447-02-28", "max": "0999-01-01", "bins": 3} | MONTHS_NAMED,
@@ -223,6 +225,19 @@ def test_money_comes_back_as_it_is_written():
     texts = decoder(money).texts(codes, places).to_pylist()
     assert texts == ["0,50", "999,99", "1.000,00", "1.234.567,89", None]
     assert [money.code(text) for text in texts] == codes.tolist()
+
+
+@pytest.mark.parametrize(("symbol", "first"), [("$0", "-$1,234.50"), ("€ 0", "-€ 1,234.50"), ("0 %", "-1,234.50 %")])
+def test_numbers_come_back_with_their_symbol(symbol, first):
+    """The minus stands before it, and typed values have none."""
+    table = {"type": "number", "min": -2000, "max": 2000, "bins": 8, "decimals": 2, "thousands": ",", "symbol": symbol}
+    money = Attribute.from_dict("money", table)
+    codes, places = np.array([1, money.null]), np.array([-1234.5, np.nan])
+    texts = decoder(money).texts(codes, places).to_pylist()
+    assert texts == [first, None] and [money.code(text) for text in texts] == codes.tolist()
+    assert money.code("-1234.5") == money.typed_code("-1234.5") == money.label_code(first) == 1
+    assert money.typed_code(first) == money.unknown and Attribute.from_dict("money", money.to_dict()) == money
+    assert decoder(money).values(codes, places).to_pylist() == [-1234.5, None]
 
 
 @pytest.mark.parametrize(("form", "text"), [("%H:%M", "13:05"), ("%I:%M %p", "01:05 PM"), (None, "13:05:00")])

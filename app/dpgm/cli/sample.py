@@ -376,7 +376,7 @@ def _texts(attributes: Iterable[Attribute], form: Form) -> list[str]:
     """What the fields of a CSV file may hold besides digits and signs."""
     texts = []
     for one in attributes:
-        signs = (one.matching.decimal, one.matching.thousands or "")
+        signs = (one.matching.decimal, one.matching.thousands or "", one.matching.symbol or "")
         written = one.labels if form == "labels" or one.edges is None else signs
         texts += [one.name, *written, *one.null_values[:1], one.values.format or ""]
     return texts

@@ -216,7 +216,13 @@ def test_wrong_dialects_are_refused(option, said):
 
 
 def test_what_an_encoding_lacks_is_refused_before_anything_is_drawn(tmp_path, refused):
-    """The label is public, and named; Parquet has no dialect."""
+    """The label or the symbol is public, and named; Parquet has no dialect."""
+    table = {"type": "integer", "min": 1, "max": 9, "symbol": "€ 0"}
+    uniform(dpgm.Domain.from_dict({"a": table})).save(tmp_path / "euros.dpgm")
+    said = refused(
+        "sample", tmp_path / "euros.dpgm", "-n", 1, "-o", tmp_path / "s.csv", "--dialect", "encoding=latin-1"
+    )
+    assert "cannot be written in latin-1" in said
     path = tmp_path / "m.dpgm"
     uniform(domain_of(a="x Łódź")).save(path)
     said = refused("sample", path, "-n", 1, "-o", tmp_path / "s.csv", "--dialect", "encoding=latin-1")
