@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from attrs import frozen
 
+from dpgm.calibration import calibrate
 from dpgm.comparison.subjects import RecordsSide, Synthetic, read_subject
-from dpgm.formulas import Formula, Response, present_codes, read_formula
+from dpgm.formulas import MAX_CELLS, Formula, Response, present_codes, read_formula
 from dpgm.moments import ANYWHERE, Question, correlations, group_means, two_way_table
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core._util.toml import toml_value
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import DataError, InferenceError, OptionError, clipped, listed, printable
+from dpgm_core.errors import DataError, InferenceError, OptionError, TooLarge, clipped, listed, printable
 from dpgm_core.models.analysis import BY_STRUCTURE, MOSTLY_MEASURED, CorrectedEstimates, estimate
 from dpgm_core.models.functionals import Family, Moments, Regression
 from dpgm_core.models.model import Model
+from dpgm_core.models.numeric import number_distribution
+from dpgm_core.models.pools import Pools, pooled_marginal
+from dpgm_core.models.within_bins import bin_distribution
 from dpgm_core.pipeline.evaluation import tabulate
 from dpgm_core.releases.session import stamp_of
 from dpgm_core.structure.graphs import Clique
@@ -33,6 +37,8 @@ Kind: TypeAlias = Literal["regression", "groups", "correlation", "table"]
 _MAX_NAMED = 5  # estimates in a sentence
 #: Standard deviations of the noise from which on a label is a category, and what computing its share may be off by.
 _LEAST, _ROUNDING = 3.0, 1e-12
+#: Bins of numbers that a pooled column has at least, and how many there are next, where these are too many.
+_MIN_POOLS, _LESS = 8, 0.8
 
 
 @frozen(kw_only=True)
@@ -62,6 +68,9 @@ class Analysis:
         Of a two-way table: that its columns are independent. None where no table measured them together.
     notes : tuple of str
         What the reader of the table should know.
+    pooled : mapping
+        Column whose adjacent bins were pooled, so that the table of all columns fits -> how many it has, and the share
+        of its variance that is between them.
     """
 
     formula: str
@@ -71,6 +80,7 @@ class Analysis:
     estimates: CorrectedEstimates
     test: WaldTest | None
     notes: tuple[str, ...]
+    pooled: Mapping[str, tuple[int, float]]
     _question: Question
     _stamp: Mapping[str, Any]
 
@@ -129,6 +139,7 @@ class Analysis:
                 "p_value": self.test.p_value,
             },
             "notes": [*self.notes, *self.sentences()],
+            "pooled": {name: {"bins": bins, "variance_share": share} for name, (bins, share) in self.pooled.items()},
             **self._stamp,
         }
 
@@ -250,7 +261,6 @@ class Analysis:
 
     def _support(self) -> list[str]:
         found = self.estimates
-        planned = {"formula": self.formula, "groups": True} if self.kind == "groups" else self.formula
         lines = []
         for standing in (MOSTLY_MEASURED, BY_STRUCTURE):
             at = [one for one in range(len(self.names)) if found.standing[one] == standing]
@@ -264,11 +274,19 @@ class Analysis:
                 f"{of} are mostly measured; no table tells this part of them: {named}{more}."
                 if standing == MOSTLY_MEASURED
                 else f"{of} rest on dependence that no table measured: {named}{more}. Their intervals are not "
-                f"promised. To measure it, put regressions = {toml_value([planned])} under [research] in the spec of a "
-                "new run, with a domain whose labels and bins are known, such as the one that fit wrote "
-                '(domain = "x.domain.toml").'
+                f"promised. To measure it, {self._plan()}."
             )
         return lines or [f"All {self._noun} are measured: released tables hold all that they rest on."]
+
+    def _plan(self) -> str:
+        """Return what measures the formula in a new run; plans refuse those that bins have to be pooled for."""
+        if self.pooled:
+            return "name these tables as cliques under [structure] in the spec of a new run"
+        planned = {"formula": self.formula, "groups": True} if self.kind == "groups" else self.formula
+        return (
+            f"put regressions = {toml_value([planned])} under [research] in the spec of a new run, with a domain whose "
+            'labels and bins are known, such as the one that fit wrote (domain = "x.domain.toml")'
+        )
 
     @property
     def _noun(self) -> str:
@@ -324,49 +342,141 @@ def analyse(
     InferenceError
         For numbers that the model does not define, such as coefficients under separation.
     TooLarge
-        For too many cells.
+        For too many cells, also where columns of numbers are pooled.
 
     Notes
     -----
-    `dpgm_core.models.analysis` has the estimator and its proof. Nothing is charged: this is post-processing.
+    `dpgm_core.models.analysis` has the estimator and its proof. Nothing is charged: this is post-processing. Where the
+    table of all columns is too large, adjacent bins of columns of numbers are pooled, by the model's shares.
     """
     if rows is not None and given:
         raise OptionError("rows stand for all records; leave the condition out, or analyse the model without rows")
-    read = read_formula(formula, model.domain)
-    read = read_formula(formula, model.domain, _empty_codes(model, read, given, event))
-    kind, found, response = question_of(read, groups, family, event)
+    files = rows if isinstance(rows, (list, tuple)) and rows and isinstance(rows[0], (str, Path)) else [rows]
+    whole = read_formula(formula, model.domain, most=math.inf)
+    columns = [] if rows is not None else _columns_to_pool(whole, groups, family, event)
+    empty, refusal = _empty_codes(model, whole, given, event), ""
+    for pools in _poolings(model, whole, columns, given):
+        attributes = [pools[one.name].attribute if one.name in pools else one for one in model.domain]
+        domain = Domain(attributes, model.domain.constraints) if pools else model.domain
+        try:
+            read = read_formula(formula, domain, empty, MAX_CELLS)
+            table = None if rows is None else np.sum([_counts(model, one, read.attributes) for one in files], axis=0)
+            return _answer(model, read, question_of(read, groups, family, event), level, table, given, pools)
+        except TooLarge as error:
+            refusal = str(error)
+    raise TooLarge(refusal + _how_to_shrink(whole, columns, rows is not None))
+
+
+def _answer(
+    model: Model,
+    read: Formula,
+    asked: tuple[Kind, Question, Response | None],
+    level: float,
+    table: FloatArray | None,
+    given: Mapping[str, Any] | None,
+    pools: Mapping[str, Pools],
+) -> Analysis:
+    """Return the analysis of a formula over pools. table: counts of rows, if they take the model's place."""
+    kind, found, response = asked
     numeric = tuple(dict.fromkeys(one.column for one in read.factors if one.kind == "numbers"))
     if kind in ("groups", "table"):
         numeric = ()
     if response is not None and response.event is None and not response.classes:
         numeric = (read.attributes[0], *numeric)
-    files = rows if isinstance(rows, (list, tuple)) and rows and isinstance(rows[0], (str, Path)) else [rows]
-    table = None if rows is None else np.sum([_counts(model, one, read.attributes) for one in files], axis=0)
+    codes = {name: one.codes for name, one in pools.items()}
     left_out: tuple[str, ...] = ()
     try:
-        estimates = estimate(model, found.functional, level=level, rows=table, given=given)
+        estimates = estimate(model, found.functional, level=level, rows=table, given=given, pools=codes)
     except InferenceError:
         if kind != "groups":
             raise
-        shares = model.marginal(read.attributes, given).reshape(-1) if table is None else table / table.sum()
-        question, left_out = found.defined_at(shares)
+        shares = pooled_marginal(model, read.attributes, codes, given).reshape(-1)
+        question, left_out = found.defined_at(shares if table is None else table / table.sum())
         if not left_out or not question.shown:
             raise
-        found, estimates = question, estimate(model, question.functional, level=level, rows=table, given=given)
+        found = question
+        estimates = estimate(model, found.functional, level=level, rows=table, given=given, pools=codes)
+    family = found.functional.family if isinstance(found.functional, Regression) else None
+    calibrated = family is not None and all(len(term) == 1 for term in read.terms)
+    calibrated &= family == "linear" or read.attributes[0] not in pools
+    if pools and calibrated:
+        estimates = calibrate(model, read, estimates, pools, given)
     return Analysis(
         formula=read.text,
         kind=kind,
-        family=found.functional.family if isinstance(found.functional, Regression) else None,
+        family=family,
         event=None if response is None else response.event,
         estimates=estimates,
         test=_test(estimates, found.shown) if kind == "table" else None,
         notes=(
-            *_notes(read, numeric, bool(estimates.unstable[: found.shown].any()), left_out),
+            *_pools_note(pools, calibrated),
+            *_notes(read, numeric, bool(estimates.unstable[: found.shown].any()), left_out, pools),
             *filter(None, [model.rows_note]),
         ),
+        pooled={name: (one.bins, one.variance_share) for name, one in pools.items()},
         question=found,
         stamp=stamp_of(model.releases, model.guarantee()),
     )
+
+
+def _columns_to_pool(formula: Formula, groups: bool, family: Family | None, event: str | None) -> list[str]:
+    """Return the columns of which only numbers enter, and no labels; those in constraints stay as they are."""
+    outcome, factors = formula.outcome, formula.factors
+    if outcome is None and not all(one.kind == "numbers" for one in factors):
+        return []  # a two-way table has the labels
+    numbers = [*([outcome] if outcome is not None and event is None and family != "multinomial" else []), *factors]
+    labelled = {one.column for one in factors if groups or one.kind != "numbers"} | set(formula.domain.constrained)
+    return list(dict.fromkeys(one.column for one in numbers if one.kind == "numbers" and one.column not in labelled))
+
+
+def _poolings(
+    model: Model, formula: Formula, columns: Sequence[str], given: Mapping[str, Any] | None
+) -> Iterator[dict[str, Pools]]:
+    """Yield no pools, then fewer and fewer of each column, as long as the table of the formula's columns fits.
+
+    The outcome has twice as many as the others, as a slope loses the part of its variance that lies inside pools.
+    """
+    names = [*formula.attributes, *(name for name in given or {} if name in model.domain)]
+    if not columns or math.prod(model.domain.shape(names)) <= MAX_CELLS:
+        yield {}
+    if not columns:
+        return
+    outcome = () if formula.outcome is None else (formula.outcome.column,)
+    shares = model.marginals_of([(name,) for name in columns], given)
+    counts = range(max(model.domain[name].size for name in columns), _MIN_POOLS - 1, -1)
+    last, most = (_MIN_POOLS, _MIN_POOLS), math.inf
+    blocks = model.structure.domain.sizes
+    numbers = {name: int(number_distribution(model.domain[name]).present.sum()) for name in columns}
+    for count in [*((one, 2 * one) for one in counts), last]:
+        sizes = [
+            min(blocks[name], count[name in outcome]) - 1 if name in columns else model.domain[name].size
+            for name in names
+        ]
+        if sum(count) > most or (count != last and math.prod(sizes) > MAX_CELLS):
+            continue
+        pools = {
+            name: Pools.of(model, name, shares[name,], count[name in outcome])
+            for name in columns
+            if numbers[name] > count[name in outcome]
+        }
+        shape = [pools[name].attribute.size if name in pools else model.domain[name].size for name in names]
+        if count == last or (pools and math.prod(shape) <= MAX_CELLS):
+            yield pools
+            most = _LESS * sum(count)
+
+
+def _how_to_shrink(formula: Formula, columns: Sequence[str], has_rows: bool) -> str:
+    """Return which columns make the table of a formula large, after what is said of them."""
+    domain, names = formula.domain, formula.attributes
+    rest = sorted([name for name in names if name not in columns] or names, key=lambda name: -domain[name].size)
+    parts = [f", such as {listed([f'{name} ({domain[name].size:,} labels)' for name in rest], 3)}"]
+    if has_rows:
+        parts.append("columns of numbers are pooled in an analysis without rows")
+    elif any(one.kind == "labels" and bin_distribution(domain[one.column]) is not None for one in formula.factors):
+        parts.append("columns of numbers are pooled where they stand without C()")
+    if columns and not has_rows:
+        parts.append(f"{_MIN_POOLS} bins of {listed(list(columns))} are still too many")
+    return "; ".join(parts)
 
 
 def question_of(
@@ -482,13 +592,27 @@ def _test(estimates: CorrectedEstimates, start: int) -> WaldTest | None:
     return WaldTest(statistic=statistic, degrees=degrees, p_value=float(chdtrc(degrees, statistic)))
 
 
-def _notes(formula: Formula, numeric: Clique, unstable: bool, left_out: Sequence[str]) -> tuple[str, ...]:
+def _pools_note(pools: Mapping[str, Pools], calibrated: bool) -> list[str]:
+    """Return the note on bins that were pooled, if any were."""
+    if not pools:
+        return []
+    each = [f"{name} to {one.bins} ({100 * one.variance_share:.1f} %)" for name, one in pools.items()]
+    rest = "coefficients are corrected for the rest" if calibrated else "numbers may be nearer to 0 by about the rest"
+    return [
+        "Bins were pooled, so that the table of all columns fits, and have so much of a column's variance: "
+        f"{listed(each, len(each))}; {rest}."
+    ]
+
+
+def _notes(
+    formula: Formula, numeric: Clique, unstable: bool, left_out: Sequence[str], pools: Mapping[str, Pools]
+) -> tuple[str, ...]:
     """Return what the reader of a table should know of its columns and numbers.
 
     numeric: columns that enter as numbers. left_out: numbers that are undefined.
     """
     every = [*([formula.outcome] if formula.outcome else []), *formula.factors]
-    binned = [name for name in numeric if formula.domain[name].edges is not None]
+    binned = [name for name in numeric if formula.domain[name].edges is not None or name in pools]
     missing = [one.column for one in every if one.missing(formula.domain[one.column]).sum() > len(one.empty)]
     notes = []
     if binned:

@@ -371,13 +371,15 @@ _TOKEN = re.compile(
 )
 
 
-def read_formula(text: str, domain: Domain, empty: Mapping[str, Collection[int]] | None = None) -> Formula:
+def read_formula(
+    text: str, domain: Domain, empty: Mapping[str, Collection[int]] | None = None, most: float = MAX_CELLS
+) -> Formula:
     """Return the formula that a text means over a domain.
 
     Columns with numbers enter with the representative values of their labels, those of texts as categories whose first
     label is the reference. empty: codes of columns that nobody has, which make no category unless the text names
-    them. Raises OptionError for all that the grammar does not have, unknown columns and bins without
-    an end, and TooLarge for too many cells.
+    them. most: cells of its columns. Raises OptionError for all that the grammar does not have, unknown columns and
+    bins without an end, and TooLarge for too many cells.
 
     >>> domain = Domain.from_dict({"income": ["low", "high"], "sex": ["F", "M"], "job": ["none", "cook", "pilot"]})
     >>> formula = read_formula("income ~ sex * job", domain)
@@ -393,8 +395,8 @@ def read_formula(text: str, domain: Domain, empty: Mapping[str, Collection[int]]
     reader = _Reader(text.strip(), domain, empty or {})
     formula = reader.formula()
     cells = math.prod(domain.shape(formula.attributes))
-    if cells > MAX_CELLS:
-        raise TooLarge(f"this formula's columns have {cells:,} combinations, more than {MAX_CELLS:,}; leave some out")
+    if cells > most:
+        raise TooLarge(f"this formula's columns have {cells:,} combinations, more than {most:,}; leave some out")
     return formula
 
 

@@ -45,6 +45,7 @@ from dpgm_core.models.functionals import Functional, Moments, Regression
 from dpgm_core.models.intervals import checked_level
 from dpgm_core.models.misfit import cell_scales
 from dpgm_core.models.model import Model
+from dpgm_core.models.pools import pooled_marginal
 from dpgm_core.releases.session import caveats_of
 from dpgm_core.structure.graphs import Clique
 
@@ -165,6 +166,7 @@ def estimate(
     level: float = 0.95,
     rows: FloatArray | None = None,
     given: Mapping[str, object] | None = None,
+    pools: Mapping[str, IntArray] | None = None,
 ) -> CorrectedEstimates:
     """Return estimates of a functional of the population, corrected from the model's releases.
 
@@ -181,6 +183,9 @@ def estimate(
         the model's place; the correction removes their chance where tables exist.
     given : mapping, optional
         attribute -> label or code: the functional of p(. | given). Not together with rows.
+    pools : mapping, optional
+        attribute of the functional, in no constraint -> the pool of each of its codes, by `dpgm_core.models.pools`; the
+        functional's table is over pools.
 
     Returns
     -------
@@ -198,7 +203,7 @@ def estimate(
         The functional is undefined under the model.
     """
     level = checked_level(level)
-    question = _Question.of(model, functional, given or {}, rows)
+    question = _Question.of(model, functional, given or {}, rows, pools or {})
     grid = question.grid
     values, influence = question.evaluate(question.table)
     effects = grid.effects(model.learned)
@@ -262,7 +267,12 @@ class _Question:
 
     @classmethod
     def of(
-        cls, model: Model, functional: Functional, given: Mapping[str, object], rows: FloatArray | None
+        cls,
+        model: Model,
+        functional: Functional,
+        given: Mapping[str, object],
+        rows: FloatArray | None,
+        pools: Mapping[str, IntArray],
     ) -> _Question:
         if not model.learned:
             raise OptionError(
@@ -270,18 +280,18 @@ class _Question:
                 "a release"
             )
         names, fixed = model._read(functional.attributes, given)
-        requested = grid = model._grid(names, fixed)
+        requested = grid = model._grid(names, fixed, pools)
         traced = {name: one for name, one in model._basis.derived.items() if name in requested.attributes}
         if traced:
             sources = [traced[name].of if name in traced else name for name in requested.attributes]
-            grid = model._grid(tuple(dict.fromkeys(sources)), {})
+            grid = model._grid(tuple(dict.fromkeys(sources)), {}, pools)
         cells = math.prod(grid.shape)
         numbers = cells * len(functional.names)
         if cells > MAX_CELLS or numbers > _MAX_NUMBERS:
             what = f"{cells:,} combinations" if cells > MAX_CELLS else f"{numbers:,} numbers of {cells:,} combinations"
             most = MAX_CELLS if cells > MAX_CELLS else _MAX_NUMBERS
             raise TooLarge(f"this question's attributes have {what}, more than {most:,}; leave some attributes out")
-        table = np.asarray(model.marginal(grid.attributes), dtype=np.float64).reshape(-1)
+        table = pooled_marginal(model, grid.attributes, pools).reshape(-1)
         result = cls(
             functional=functional,
             asked=requested,

@@ -29,7 +29,7 @@ from dpgm_core._util.arrays import Array, FloatArray, IntArray, ratio
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import TooLarge
 from dpgm_core.models.effects import Axes, Effects, effects_of
-from dpgm_core.models.merged_codes import MergedAttribute, MergedCodes
+from dpgm_core.models.merged_codes import MergedAttribute, MergedCodes, merge_pools
 from dpgm_core.releases.release import NoisyTables
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
@@ -44,40 +44,56 @@ _LEAST_GIVEN = 1e-100
 
 @frozen(kw_only=True, eq=False)
 class Grid:
-    """The cells of some attributes, over all codes and over the blocks of merged ones.
+    """The cells of some attributes, over all codes, or pools of them, and over the blocks of merged ones.
 
     attributes, shape: those without a condition first. fixed: axis of each condition -> its code. merged: axis of each
-    attribute with merged codes -> its blocks.
+    attribute with merged codes -> its blocks. merges: attribute -> block of each code, and of each of the blocks that
+    tables are over, where they are not the grid's.
     """
 
     attributes: Clique
     shape: tuple[int, ...]
     fixed: Mapping[int, int]
     merged: Mapping[int, MergedAttribute]
+    merges: Mapping[str, tuple[IntArray, ...]]
 
     @classmethod
-    def of(cls, domain: Domain, names: Clique, fixed: Mapping[str, int], codes: MergedCodes | None) -> Grid:
-        """Return the grid of p(names | fixed). codes: the merged codes of the model."""
-        attributes = (*names, *fixed)
+    def of(
+        cls,
+        domain: Domain,
+        names: Clique,
+        fixed: Mapping[str, int],
+        codes: MergedCodes | None,
+        pools: Mapping[str, IntArray] | None = None,
+    ) -> Grid:
+        """Return the grid of p(names | fixed). codes: the merged codes of the model. pools: attribute -> the pool of
+        each code; such attributes are among the names."""
+        attributes, shape = (*names, *fixed), list(domain.shape((*names, *fixed)))
         merged = {} if codes is None else {at: codes.of[name] for at, name in enumerate(attributes) if name in codes.of}
         # The one-way table of a merged attribute was measured over all its codes.
-        alone = len(attributes) == 1 and all(one.counts is not None for one in merged.values())
+        if len(attributes) == 1 and all(one.counts is not None for one in merged.values()):
+            merged = {}
+        merges: dict[str, tuple[IntArray, ...]] = {attributes[at]: (one.codes,) for at, one in merged.items()}
+        for name, pool in (pools or {}).items():
+            at = attributes.index(name)
+            shape[at], session = int(pool.max()) + 1, merged.pop(at, None)
+            split = None if session is None else merge_pools(session, pool)
+            if split is not None:
+                merged[at] = split
+            block = pool if split is None else split.codes[pool]
+            merges[name] = (block,) if session is None else (block, block[session.likeliest])
         return cls(
             attributes=attributes,
-            shape=domain.shape(attributes),
+            shape=tuple(shape),
             fixed={len(names) + at: code for at, code in enumerate(fixed.values())},
-            merged={} if alone else merged,
+            merged=merged,
+            merges=merges,
         )
 
     @property
     def blocks(self) -> tuple[int, ...]:
         """The number of blocks of each attribute."""
         return tuple(self.merged[at].blocks if at in self.merged else size for at, size in enumerate(self.shape))
-
-    @property
-    def merges(self) -> dict[str, IntArray]:
-        """attribute -> block of each code."""
-        return {self.attributes[at]: one.codes for at, one in self.merged.items()}
 
     @property
     def free(self) -> int:

@@ -380,7 +380,7 @@ def effects_of(
     releases: Sequence[NoisyTables],
     attributes: Clique,
     shape: Sequence[int],
-    merges: Mapping[str, IntArray] | None = None,
+    merges: Mapping[str, Sequence[IntArray]] | None = None,
 ) -> Effects:
     """Return the effects on the table of `attributes` that releases tell, about the same people.
 
@@ -392,7 +392,8 @@ def effects_of(
     attributes, shape :
         V and the number of codes, or blocks of codes, of each.
     merges : mapping, optional
-        attribute -> block of each of its codes, where tables are to be summed by block.
+        attribute -> block of each of its codes, where tables are to be summed by block; of tables that are over blocks
+        already, block of each of these, if there are such.
 
     Raises
     ------
@@ -404,7 +405,7 @@ def effects_of(
 
 
 def tables_of(
-    release: NoisyTables, attributes: Clique, shape: Sequence[int], merges: Mapping[str, IntArray]
+    release: NoisyTables, attributes: Clique, shape: Sequence[int], merges: Mapping[str, Sequence[IntArray]]
 ) -> Iterator[Measured]:
     """Yield each measured table of some of these attributes as it was drawn, with their codes summed by block.
 
@@ -431,15 +432,20 @@ def tables_of(
             covariance = covariance_of(one.noise[number])
             if covariance is not None:
                 name = clique[0]
-                if name in merges and len(covariance) == len(merges[name]) != sizes[name]:
-                    counts, blocks = block_sums(counts, 0, merges[name]), np.eye(sizes[name])[merges[name]]
+                for merge in _merges_of(merges.get(name, ()), len(covariance)):
+                    counts, blocks = block_sums(counts, 0, merge), np.eye(sizes[name])[merge]
                     covariance = np.asarray(blocks.T @ covariance @ blocks)
                 if len(counts) == sizes[name]:
                     yield clique, counts, covariance, True
                 continue
             for axis, name in enumerate(clique):
-                if name in merges and counts.shape[axis] == len(merges[name]) != sizes[name]:
-                    counts = block_sums(counts, axis, merges[name])
-                    variance *= int(np.bincount(merges[name]).max())
+                for merge in _merges_of(merges.get(name, ()), counts.shape[axis]):
+                    counts = block_sums(counts, axis, merge)
+                    variance *= int(np.bincount(merge).max())
             if all(counts.shape[axis] == sizes.get(name, counts.shape[axis]) for axis, name in enumerate(clique)):
                 yield clique, counts, variance, True
+
+
+def _merges_of(merges: Sequence[IntArray], size: int) -> list[IntArray]:
+    """Return the merge of an axis of this size; none where it is over blocks already."""
+    return [one for one in merges if len(one) == size][:1]

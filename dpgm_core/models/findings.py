@@ -184,7 +184,8 @@ def measure_findings(model: Model) -> Findings | None:
         if effects is not None and effects.shape[0] > 1:
             column = _measure((name,), effects, heavy)
             if name in searched:
-                block = grid.merges[name][model.domain[name].unknown] if grid.merges else model.domain[name].unknown
+                unknown = model.domain[name].unknown
+                block = grid.merges[name][0][unknown] if grid.merges else unknown
                 column = evolve(column, is_unknown=bool(effects.table[block] > UNKNOWN_SHARE * effects.total))
             columns.append(column)
     if not columns:

@@ -33,6 +33,7 @@ __all__ = [
     "draw_codes",
     "expand_potentials",
     "find_merged_codes",
+    "merge_pools",
     "reweight",
 ]
 
@@ -188,6 +189,28 @@ def find_merged_codes(domain: Domain, releases: Sequence[NoisyTables]) -> Merged
     measured = Domain(fine.values(), domain.constraints)
     return MergedCodes(
         fine=measured, of={name: _merged_attribute(measured, name, new, merged) for name, new in codes.items()}
+    )
+
+
+def merge_pools(merge: MergedAttribute, pools: IntArray) -> MergedAttribute | None:
+    """Return the blocks of pools, where pools split blocks of codes that a session merged; None where they do not."""
+    size = int(pools.max()) + 1
+    block = np.zeros((size, merge.blocks), dtype=bool)
+    block[pools, merge.codes] = True
+    shared = np.flatnonzero(block.sum(axis=0) > 1)
+    if not len(shared):
+        return None
+    codes = np.arange(size)
+    for one in shared:
+        codes[block[:, one]] = np.flatnonzero(block[:, one])[0]
+    codes = np.unique(codes, return_inverse=True)[1]
+    split = np.bincount(codes)[codes] > 1
+    weights = np.where(split, np.bincount(pools, weights=merge.weights), 1.0)
+    return MergedAttribute(
+        codes=codes,
+        weights=weights,
+        counts=None if merge.counts is None else np.asarray(np.bincount(pools, weights=merge.counts), np.float64),
+        variance=merge.variance * int(np.bincount(pools)[split].max()),
     )
 
 

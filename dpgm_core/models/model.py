@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from attrs import evolve
 
-from dpgm_core._util.arrays import Array, FloatArray, ratio
+from dpgm_core._util.arrays import Array, FloatArray, IntArray, ratio
 from dpgm_core._util.files import MODEL_FILE, plain, write_archive
 from dpgm_core._util.html import Html
 from dpgm_core._util.randomness import Randomness, randomness_or_system
@@ -715,8 +715,8 @@ class Model(Learned):
         names = queries.read_names(self.domain, attributes, given, self.latent)
         return names, encode_evidence(self.domain, given, self.latent)
 
-    def _grid(self, names: Clique, fixed: Mapping[str, int]) -> Grid:
-        return Grid.of(self.domain, names, fixed, self._merged_codes)
+    def _grid(self, names: Clique, fixed: Mapping[str, int], pools: Mapping[str, IntArray] | None = None) -> Grid:
+        return Grid.of(self.domain, names, fixed, self._merged_codes, pools)
 
     def _numbers_of(self, name: str) -> BinDistribution:
         """Return the distribution of an attribute's numbers. Raises DomainError for an attribute without numbers."""

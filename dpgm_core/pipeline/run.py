@@ -192,7 +192,7 @@ class Run:
         if open_columns:
             rest = self._with_placeholders(open_columns)
             tables = rest.plan(records)
-            notes = (*(column.note() for column in open_columns), *tables.notes)
+            notes = (*(note for column in open_columns for note in column.notes()), *tables.notes)
             in_one = rest.budget.kind != self.budget.kind  # account, with columns of any type
             cost = self.budget if in_one else tables.cost + (self.budget - rest.budget)
             return evolve(tables, asked=self.budget, cost=cost, notes=notes)
@@ -241,7 +241,7 @@ class Run:
         if open_columns:
             chosen = self._with_placeholders(open_columns).plan_selection(records)
             costs = {column.what: column.budget for column in open_columns}
-            notes = [*(column.note() for column in open_columns), *chosen.notes]
+            notes = [*(note for column in open_columns for note in column.notes()), *chosen.notes]
             return evolve(chosen, shares={**costs, **chosen.shares}, notes=notes)
         mechanism, expected = self._session_mechanism(), planning.check_records(records)
         planned = selector_run.plan_session(selector, workload, self.budget, self.terms, share, expected, mechanism)

@@ -30,7 +30,7 @@ from statistics import NormalDist
 from attrs import evolve, field, frozen
 
 from dpgm_core._util.arrays import IntArray
-from dpgm_core._util.exact_numbers import exp_up, sqrt_floor, whole
+from dpgm_core._util.exact_numbers import decimal_text, exp_up, sqrt_floor, whole
 from dpgm_core._util.randomness import Randomness
 from dpgm_core.domain.shapes import EDGE
 from dpgm_core.errors import BudgetError
@@ -333,16 +333,30 @@ class ColumnsPlan:
             raise _too_little(self.whole)  # such noise cannot be drawn
         return noise
 
-    def note(self) -> str:
+    @property
+    def unused(self) -> str | None:
+        """What is said of an epsilon above the one that the noise is drawn for; None where all of it is used."""
+        largest = Budget("gdp", mu_squared=_MAX_MU_SQUARED).to_approx(self.whole.delta * _OF_NOISE).epsilon
+        used = min(largest, Fraction(_MAX_EPSILON))
+        if self.whole.epsilon <= used:
+            return None
+        most = decimal_text(Fraction(math.floor(100 * used), 100))
+        return (
+            f"only {most} of epsilon = {decimal_text(self.whole.epsilon)} buys less noise in a search of columns and "
+            f"in the tables after it, yet all of it is charged; choose at most {most}, or describe the columns"
+        )
+
+    def notes(self) -> tuple[str, ...]:
         """Return what a plan says of the columns."""
         noise = self.noise(len(self.columns), len(self.columns))
-        return (
+        note = (
             f"{self.what} are found first, for {self.budget}, and {self.whole} with the tables after it: a range of "
             f"numbers that {noise.edge:,} persons have, next to one that many have, and a label that "
             f"{noise.threshold:,} have, or fewer where not all columns have labels, is found about every second time, "
             f"a label that {noise.likely():,} have nine times in ten; sizes are shown as if each column had as many "
             "labels as it may have"
         )
+        return (note,) if self.unused is None else (note, self.unused)
 
 
 def plan_columns(columns: tuple[str, ...], whole: Budget, terms: Terms, share: Fraction) -> ColumnsPlan:

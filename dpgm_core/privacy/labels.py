@@ -244,7 +244,7 @@ class LabelsPlan:
     --------
     >>> from dpgm_core.privacy.terms import Terms
     >>> noise = threshold_noise(Budget.approx("0.1", "1e-7"), 1, "add-remove")
-    >>> LabelsPlan(column="job", keep=9, budget=Budget.approx("0.1", "1e-7"), noise=noise).note()
+    >>> LabelsPlan(column="job", keep=9, budget=Budget.approx("0.1", "1e-7"), noise=noise).notes()[0]
     "at most 9 labels of 'job' are found first, for (epsilon, delta) = (0.1, 1e-07): a label that 156 persons ..."
     """
 
@@ -258,14 +258,14 @@ class LabelsPlan:
         """What the budget buys, in a word."""
         return f"labels of {self.column!r}"
 
-    def note(self) -> str:
+    def notes(self) -> tuple[str, ...]:
         """Return what a plan says of the column."""
         likely, noise = self.noise.likely(), self.noise
         return (
             f"at most {self.keep:,} labels of {self.column!r} are found first, for {self.budget}: a label that "
             f"{noise.threshold:,} persons have is found about every second time, one that {likely:,} have nine times "
             f"in ten, and one that a single person has with probability {float(noise.published):.2g}; all others count "
-            "as one label, and sizes are shown as if so many were found"
+            "as one label, and sizes are shown as if so many were found",
         )
 
 

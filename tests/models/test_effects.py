@@ -192,7 +192,7 @@ def test_merged_codes_are_summed_and_their_noise_is_that_of_the_largest_block():
     counts = np.arange(10.0).reshape(5, 2)
     noisy = dpgm.release(np.zeros((1, 2), int), structure, Budget.pure(1), **seeded())
     noisy = evolve(noisy, tables=Tables(structure, counts.reshape(-1)), total=45.0, total_variance=0.0)
-    merges = {"a": np.array([0, 1, 1, 2, 1])}
+    merges = {"a": [np.array([0, 1, 1, 2, 1])]}
     effects = effects_of([noisy], ("a", "b"), (3, 2), merges)
     np.testing.assert_allclose(effects.table, [[0, 1], [2 + 4 + 8, 3 + 5 + 9], [6, 7]], atol=1e-12)
     assert effects.variances[0, 1] == pytest.approx(3 * float(noisy.variances[0]))

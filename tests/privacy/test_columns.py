@@ -204,7 +204,7 @@ def test_a_run_plans_a_twentieth_of_mu_squared_for_all():
     assert together.whole == Budget.approx("1.8", "9e-7") and together.budget <= together.whole * Fraction(9, 10)
     found = float(together.noise(2).mu_squared / (together.noise(2).mu_squared + together.tables.mu_squared))
     assert found == pytest.approx(0.05, rel=0.01)
-    assert "types, ranges and labels of 2 columns are found first" in together.note()
+    assert "types, ranges and labels of 2 columns are found first" in together.notes()[0]
     more = Domain.from_dict({"attributes": {**tables, "c": {"private": True, "share": "1/5"}}})
     assert plan_labels(more, budget, terms)[1].share == Fraction(1, 5)
     with pytest.raises(BudgetError, match="give it a delta"):
@@ -228,3 +228,12 @@ def test_too_little_is_refused_before_anything_is_read():
     for share in (Fraction(0), Fraction(1), 0.1):
         with pytest.raises(BudgetError, match="share of columns of any type"):
             plan(share=share)
+
+
+@pytest.mark.parametrize(("delta", "most"), [("1e-9", 12), ("1e-4", 11.72)])
+def test_an_epsilon_that_buys_nothing_more_is_noted(delta, most):
+    """Above 12, or where mu^2 is 6: the noise is that of the epsilon in the note, up to its two digits."""
+    below, above = (plan(3, Budget.approx(epsilon, delta)) for epsilon in (most, 25))
+    assert len(below.notes()) == 1 and len(above.notes()) == 2
+    assert above.notes()[1].startswith(f"only {most} of epsilon = 25 buys less noise in a search of columns")
+    assert float(below.tables.mu_squared) == pytest.approx(float(above.tables.mu_squared), rel=2e-3)

@@ -27,7 +27,7 @@ def test_each_open_column_has_its_share_and_the_least_threshold():
     several = plan_labels(domain, budget, Terms(neighbours="add-remove", person="id", rows_per_person=3))[0].noise
     assert (twice.scale, several.scale) == (20, 30)
     assert asked[0].noise.threshold < twice.threshold < several.threshold
-    assert f"a label that {asked[0].noise.threshold} persons have" in asked[0].note()
+    assert f"a label that {asked[0].noise.threshold} persons have" in asked[0].notes()[0]
 
 
 def test_placeholders_hold_the_largest_sizes():

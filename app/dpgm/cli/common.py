@@ -309,9 +309,13 @@ def check_has_records(run: Spec) -> None:
 def print_remarks(run: Spec) -> None:
     """Print what the owner should know before a release."""
     from dpgm_core.pipeline.planning import budget_notes
+    from dpgm_core.privacy.columns import ColumnsPlan
+    from dpgm_core.privacy.labels import plan_labels
     from dpgm_core.releases.labels import load_discovery
 
-    for remark in (*run.remarks, *budget_notes(run.budget, run.expected_records)):
+    plans = plan_labels(run.domain, run.budget, run.terms) if run.labels_from is None else ()
+    unused = [one.unused for one in plans if isinstance(one, ColumnsPlan) and one.unused]
+    for remark in (*run.remarks, *budget_notes(run.budget, run.expected_records), *unused):
         print_err(f"dpgm: {remark}")
     if run.labels_from is not None and run.ledger is not None and not load_discovery(run.labels_from).is_identified:
         print_err(
