@@ -36,7 +36,7 @@ def calibrate(
     formula: Formula,
     estimates: CorrectedEstimates,
     pools: Mapping[str, Pools],
-    given: Mapping[str, Any] | None,
+    condition: Mapping[str, Any] | None,
 ) -> CorrectedEstimates:
     """Return a regression's estimates on the numbers of codes.
 
@@ -50,7 +50,7 @@ def calibrate(
     pairs = [*((one,) for one in columns), *itertools.combinations(columns, 2)]
     included = {one.column: ~one.missing(model.domain[one.column]) for one in (formula.outcome, *formula.factors)}
     shares = {}
-    for clique, table in model.marginals_of(pairs, given).items():
+    for clique, table in model.marginals_of(pairs, condition).items():
         inside = table * functools.reduce(np.multiply.outer, [included[name] for name in clique])
         shares[frozenset(clique)] = clique, inside / inside.sum()
 

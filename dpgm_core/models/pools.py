@@ -126,15 +126,15 @@ def _pool_neighbours(weights: FloatArray, means: FloatArray, sizes: IntArray, co
 
 
 def pooled_marginal(
-    model: Model, names: Clique, pools: Mapping[str, IntArray], given: Mapping[str, object] | None = None
+    model: Model, names: Clique, pools: Mapping[str, IntArray], condition: Mapping[str, object] | None = None
 ) -> FloatArray:
-    """Return p(names | given) over pools, which the model's own table, of all codes, may be too large for.
+    """Return p(names | condition) over pools, which the model's own table, of all codes, may be too large for.
 
     A node for the pools of each column depends on its codes alone, so that no table holds the codes of two columns that
     no clique holds together. Raises TooLarge, InferenceError and StructureError.
     """
     if not pools:
-        return np.asarray(model.marginal(names, given), dtype=np.float64)
+        return np.asarray(model.marginal(names, condition), dtype=np.float64)
     model.marginals_of([(name,) for name in names])  # refuses what no release measured
     base, merged = model._distribution.base, model._merged_codes
     domain, pieces, spelled = base.structure.domain, [*pieces_of(base.potentials)], {name: name for name in names}
@@ -156,7 +156,7 @@ def pooled_marginal(
     whole = Domain([*domain.attributes, *nodes], domain.constraints)
     plain = Distribution(collect_potentials(whole, pieces)[1], base.inference)
     distribution = plain if merged is None else MergedDistribution(plain, merged)
-    return distribution.marginals_of([tuple(spelled[name] for name in names)], model._read(names, given or {})[1])[0]
+    return distribution.marginals_of([tuple(spelled[name] for name in names)], model._read(names, condition or {})[1])[0]
 
 
 def _numbers_of(attribute: Attribute) -> tuple[FloatArray, Array]:
