@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dpgm_core import Budget, BudgetError, SeededRandomness, Sensitivity, make
-from dpgm_core.learning.simulated_noise import SimulatedNoise, simulated_noise
+from dpgm_core.learning.bootstrap import SimulatedNoise, simulated_noise
 from dpgm_core.privacy.mechanism import ScaledNoise, calibrate
 from dpgm_core.privacy.tabulated import NoiseDistribution, TabulatedNoise
 from dpgm_core.releases.pooling import PooledNoise

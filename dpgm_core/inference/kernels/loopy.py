@@ -2,7 +2,7 @@
 
 The innermost loops run over the factors or the messages of one class, which stand side by side in memory, so that the
 compiler makes vector instructions of them. Nothing is divided by a message. All floats are in one `memory`, laid out as
-`dpgm_core.inference.loopy.plan.FlatPlan` says: one array, so each kernel is compiled for one signature.
+`dpgm_core.inference.loopy.bp.FlatPlan` says: one array, so each kernel is compiled for one signature.
 """
 
 from __future__ import annotations

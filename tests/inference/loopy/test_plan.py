@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpgm_core import Domain, Structure
-from dpgm_core.inference.loopy.plan import compile_plan, flatten
+from dpgm_core.inference.loopy.bp import compile_plan, flatten
 
 SIZES = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 1, "e": 4})
 
