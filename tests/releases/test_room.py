@@ -5,6 +5,7 @@ import os
 import resource
 import stat
 import subprocess
+import sys
 import tempfile
 
 import numpy as np
@@ -61,6 +62,7 @@ def limited(work, size):
     """What `work` says in a fork that may write no file larger than so many bytes."""
 
     def under_the_limit():
+        sys.dont_write_bytecode = True  # a module that is cut off would fail whoever imports it next
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
         return work()
 
