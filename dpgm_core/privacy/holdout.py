@@ -44,8 +44,8 @@ def unmeasured_pairs(structure: Structure) -> list[Clique]:
     return [(one, two) for one, two in itertools.combinations(names, 2) if two not in adjacency[one]]
 
 
-def chosen_pairs(structure: Structure, generator: np.random.Generator, most: int | None = None) -> Structure:
-    """Draw the pairs of a holdout: `most` of the unmeasured ones (None: 12), without replacement, each as likely.
+def chosen_pairs(structure: Structure, generator: np.random.Generator) -> Structure:
+    """Draw the pairs of a holdout: 12 of the unmeasured ones, without replacement, each as likely.
 
     Few pairs would have less noise each, but misfit sits in some pairs and not in others, and whoever sees few may miss
     those; `python -m benchmarks.misfit` is what the number was chosen by. Raises StructureError where there is no pair
@@ -57,13 +57,13 @@ def chosen_pairs(structure: Structure, generator: np.random.Generator, most: int
             "a holdout needs a pair of measured attributes that no clique holds together, and there is none; leave "
             "the holdout out"
         )
-    return _draw_pairs(structure, pairs, generator, MAX_PAIRS if most is None else most)
+    return _draw_pairs(structure, pairs, generator)
 
 
 def pairs_to_check(structure: Structure, generator: np.random.Generator, among: Collection[Clique]) -> Structure | None:
     """Draw the pairs of a holdout after a selection: as `chosen_pairs`, among the candidates; None for none."""
     pairs = candidate_pairs(structure, among)
-    return _draw_pairs(structure, pairs, generator, MAX_PAIRS) if pairs else None
+    return _draw_pairs(structure, pairs, generator) if pairs else None
 
 
 def candidate_pairs(structure: Structure, among: Collection[Clique]) -> list[Clique]:
@@ -72,7 +72,7 @@ def candidate_pairs(structure: Structure, among: Collection[Clique]) -> list[Cli
     return [pair for pair in unmeasured_pairs(structure) if pair in candidates]
 
 
-def _draw_pairs(structure: Structure, pairs: list[Clique], generator: np.random.Generator, most: int) -> Structure:
-    """Draw at most so many of the pairs, each as likely, in their order."""
-    drawn = sorted(generator.permutation(len(pairs))[:most].tolist())
+def _draw_pairs(structure: Structure, pairs: list[Clique], generator: np.random.Generator) -> Structure:
+    """Draw at most `MAX_PAIRS` of the pairs, each as likely, in their order."""
+    drawn = sorted(generator.permutation(len(pairs))[:MAX_PAIRS].tolist())
     return Structure(structure.domain, [pairs[number] for number in drawn])
