@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import frozen
@@ -23,6 +24,7 @@ __all__ = [
     "Profile",
     "Unserved",
     "explore",
+    "explored",
     "fast_collections",
     "profile_of",
     "require",
@@ -210,3 +212,18 @@ def explore(
         served(case)
 
     run()
+
+
+def explored(
+    inputs: Callable[[], SearchStrategy[T]], *, worst: Callable[[], Iterable[T]] = tuple, share: float = 1.0
+) -> Callable[[Callable[[Any, T], None]], Callable[[Any], None]]:
+    """A decorator that makes a check of a claim about a subject and an input, which it tries as `explore` does."""
+
+    def decorate(claim: Callable[[Any, T], None]) -> Callable[[Any], None]:
+        @wraps(claim)
+        def check(subject: Any) -> None:
+            explore(subject.profile, inputs(), partial(claim, subject), worst=worst(), share=share)
+
+        return check
+
+    return decorate

@@ -40,7 +40,7 @@ from dpgm_testing.check import (
     CheckFailed,
     Checklist,
     Unserved,
-    explore,
+    explored,
     fast_collections,
     require,
     require_refusal,
@@ -192,27 +192,22 @@ def what_cannot_fit_is_refused(subject: InferenceSubject) -> None:
 
 
 @CHECKS.add(needs="maximize")
-def maximum_is_the_most_probable_record(subject: InferenceSubject) -> None:
+@explored(potentials, worst=awkward_potentials)
+def maximum_is_the_most_probable_record(subject: InferenceSubject, theta: Tables) -> None:
     """maximize returns a record and its unnormalised log-probability; where the engine is exact no record has a larger
     one."""
-
-    def claim(theta: Tables) -> None:
-        engine = subject.engine(theta.structure)
-        if not isinstance(engine, Maximizer) or "maximize" not in engine.capabilities:
-            return
-        record, value = engine.maximize(theta)
-        truth = enumerated(theta)
-        codes = np.array([[record[name] for name in theta.structure.domain.names]])
-        counts = incidence(theta.structure, codes)[:, 0]
-        own = float(np.where(counts > 0, counts * np.where(counts > 0, theta.values, 0.0), 0.0).sum())
-        require(abs(own - value) <= 1e-7 * (1 + abs(own)), f"the record has {own:.9g}, not {value:.9g} {say(theta)}")
-        best = float(truth.log_joint.max())
-        if engine.exact:
-            require(
-                abs(value - best) <= 1e-7 * (1 + abs(best)), f"{value:.9g} is not the most, {best:.9g} {say(theta)}"
-            )
-
-    explore(subject.profile, potentials(), claim, worst=awkward_potentials())
+    engine = subject.engine(theta.structure)
+    if not isinstance(engine, Maximizer) or "maximize" not in engine.capabilities:
+        return
+    record, value = engine.maximize(theta)
+    truth = enumerated(theta)
+    codes = np.array([[record[name] for name in theta.structure.domain.names]])
+    counts = incidence(theta.structure, codes)[:, 0]
+    own = float(np.where(counts > 0, counts * np.where(counts > 0, theta.values, 0.0), 0.0).sum())
+    require(abs(own - value) <= 1e-7 * (1 + abs(own)), f"the record has {own:.9g}, not {value:.9g} {say(theta)}")
+    best = float(truth.log_joint.max())
+    if engine.exact:
+        require(abs(value - best) <= 1e-7 * (1 + abs(best)), f"{value:.9g} is not the most, {best:.9g} {say(theta)}")
 
 
 @CHECKS.add(needs="query")

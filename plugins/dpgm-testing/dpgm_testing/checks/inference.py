@@ -14,7 +14,7 @@ from dpgm_core.inference.contract import Engine
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.structure import Structure
 from dpgm_core.structure.tables import Tables
-from dpgm_testing.check import Checklist, explore, require
+from dpgm_testing.check import Checklist, explore, explored, require
 from dpgm_testing.checks import engine as engine_checks
 from dpgm_testing.checks import engine_extras
 from dpgm_testing.checks.engine import FAR, awkward_potentials, close, errors_of, say
@@ -28,82 +28,61 @@ CHECKS = Checklist("inference")
 
 
 @CHECKS.add()
-def tables_are_distributions(subject: InferenceSubject) -> None:
+@explored(potentials, worst=awkward_potentials)
+def tables_are_distributions(subject: InferenceSubject, theta: Tables) -> None:
     """On awkward structures (cyclic, nested, duplicate, disconnected, tied, empty) tables have the right shapes, are
     non-negative, are 0 where the potential is -inf, and sum to their number of cliques."""
-
-    def claim(theta: Tables) -> None:
-        engine = subject.engine(theta.structure)
-        require(isinstance(engine, Engine), f"{type(engine).__name__} lacks members of Engine")
-        beliefs = engine.infer(theta)
-        require(
-            beliefs.marginals.structure == theta.structure, f"the marginals are over another structure, {say(theta)}"
-        )
-        values = beliefs.marginals.values
-        require(bool(np.isfinite(values).all() and (values >= 0).all()), f"a cell is negative or NaN {say(theta)}")
-        require(bool((values[np.isneginf(theta.values)] == 0).all()), f"an impossible cell is not 0 {say(theta)}")
-        sums, expected = beliefs.marginals.sums(), np.array(theta.structure.multiplicities, dtype=float)
-        require(close(sums, expected, 1e-8), f"the tables sum to {sums}, not {expected}, {say(theta)}")
-
-    explore(subject.profile, potentials(), claim, worst=awkward_potentials())
+    engine = subject.engine(theta.structure)
+    require(isinstance(engine, Engine), f"{type(engine).__name__} lacks members of Engine")
+    beliefs = engine.infer(theta)
+    require(beliefs.marginals.structure == theta.structure, f"the marginals are over another structure, {say(theta)}")
+    values = beliefs.marginals.values
+    require(bool(np.isfinite(values).all() and (values >= 0).all()), f"a cell is negative or NaN {say(theta)}")
+    require(bool((values[np.isneginf(theta.values)] == 0).all()), f"an impossible cell is not 0 {say(theta)}")
+    sums, expected = beliefs.marginals.sums(), np.array(theta.structure.multiplicities, dtype=float)
+    require(close(sums, expected, 1e-8), f"the tables sum to {sums}, not {expected}, {say(theta)}")
 
 
 @CHECKS.add()
-def beliefs_agree_on_overlaps(subject: InferenceSubject) -> None:
+@explored(lambda: potentials(over=structures(max_size=3), scales=(0.0, 1.0, 5.0)), worst=awkward_potentials, share=0.5)
+def beliefs_agree_on_overlaps(subject: InferenceSubject, theta: Tables) -> None:
     """Converged tables lie in the local polytope: cliques agree on each attribute they share (linear program). Cannot
     show: anything where the engine says it did not converge."""
-
-    def claim(theta: Tables) -> None:
-        beliefs = subject.engine(theta.structure).infer(theta)
-        if beliefs.converged:
-            require(in_local_polytope(beliefs.marginals, tolerance=1e-4), f"cliques disagree {say(theta)}")
-
-    mild = potentials(over=structures(max_size=3), scales=(0.0, 1.0, 5.0))
-    explore(subject.profile, mild, claim, worst=awkward_potentials(), share=0.5)
+    beliefs = subject.engine(theta.structure).infer(theta)
+    if beliefs.converged:
+        require(in_local_polytope(beliefs.marginals, tolerance=1e-4), f"cliques disagree {say(theta)}")
 
 
 @CHECKS.add(needs="exact")
-def marginals_equal_enumeration(subject: InferenceSubject) -> None:
+@explored(potentials, worst=awkward_potentials)
+def marginals_equal_enumeration(subject: InferenceSubject, theta: Tables) -> None:
     """Marginals are the sums over all records."""
-
-    def claim(theta: Tables) -> None:
-        engine = subject.engine(theta.structure)
-        if engine.exact:
-            found, truth = engine.infer(theta).marginals.values, enumerated(theta).marginals.values
-            off = float(np.abs(found - truth).max())
-            require(close(found, truth, 1e-7), f"marginals are off by {off:.3g} {say(theta)}")
-
-    explore(subject.profile, potentials(), claim, worst=awkward_potentials())
+    engine = subject.engine(theta.structure)
+    if engine.exact:
+        found, truth = engine.infer(theta).marginals.values, enumerated(theta).marginals.values
+        off = float(np.abs(found - truth).max())
+        require(close(found, truth, 1e-7), f"marginals are off by {off:.3g} {say(theta)}")
 
 
 @CHECKS.add(needs="exact")
-def log_partition_equals_enumeration(subject: InferenceSubject) -> None:
+@explored(potentials, worst=awkward_potentials)
+def log_partition_equals_enumeration(subject: InferenceSubject, theta: Tables) -> None:
     """log Z is the log of the sum over all records."""
-
-    def claim(theta: Tables) -> None:
-        engine = subject.engine(theta.structure)
-        if engine.exact:
-            found, truth = engine.infer(theta).log_partition, enumerated(theta).log_partition
-            near = math.isclose(found, truth, rel_tol=1e-9, abs_tol=1e-8)
-            require(near, f"log Z is {found:.12g}, not {truth:.12g}, {say(theta)}")
-
-    explore(subject.profile, potentials(), claim, worst=awkward_potentials())
+    engine = subject.engine(theta.structure)
+    if engine.exact:
+        found, truth = engine.infer(theta).log_partition, enumerated(theta).log_partition
+        near = math.isclose(found, truth, rel_tol=1e-9, abs_tol=1e-8)
+        require(near, f"log Z is {found:.12g}, not {truth:.12g}, {say(theta)}")
 
 
 @CHECKS.add(needs="exact")
-def marginals_in_the_marginal_polytope(subject: InferenceSubject) -> None:
+@explored(lambda: potentials(over=structures(max_size=3, max_attributes=4)), worst=awkward_potentials, share=0.5)
+def marginals_in_the_marginal_polytope(subject: InferenceSubject, theta: Tables) -> None:
     """Some distribution over records has exactly its marginals (linear program)."""
-
-    def claim(theta: Tables) -> None:
-        engine = subject.engine(theta.structure)
-        if engine.exact:
-            marginals = engine.infer(theta).marginals
-            require(
-                in_marginal_polytope(marginals, tolerance=1e-6), f"no distribution has these marginals {say(theta)}"
-            )
-
-    small = potentials(over=structures(max_size=3, max_attributes=4))
-    explore(subject.profile, small, claim, worst=awkward_potentials(), share=0.5)
+    engine = subject.engine(theta.structure)
+    if engine.exact:
+        marginals = engine.infer(theta).marginals
+        require(in_marginal_polytope(marginals, tolerance=1e-6), f"no distribution has these marginals {say(theta)}")
 
 
 @CHECKS.add()
@@ -191,60 +170,50 @@ def _relabelled(theta: Tables, order: random.Random) -> tuple[Tables, Callable[[
 
 
 @CHECKS.add()
-def total_scales_the_tables_only(subject: InferenceSubject) -> None:
+@explored(potentials, worst=awkward_potentials, share=0.3)
+def total_scales_the_tables_only(subject: InferenceSubject, theta: Tables) -> None:
     """infer(total=t) gives t times the tables of one record and the same log Z."""
-
-    def claim(theta: Tables) -> None:
-        engine = subject.engine(theta.structure)
-        one = engine.infer(theta)
-        for total in (0.5, 1e5, 1e9):
-            scaled = engine.infer(theta, total=total)
-            require(
-                close(scaled.marginals.values / total, one.marginals.values, 1e-9),
-                f"with total = {total:g} the tables are not {total:g} times those of one record {say(theta)}",
-            )
-            same = math.isclose(scaled.log_partition, one.log_partition, rel_tol=1e-12, abs_tol=1e-12)
-            require(same, f"log Z depends on the total {say(theta)}")
-
-    explore(subject.profile, potentials(), claim, worst=awkward_potentials(), share=0.3)
+    engine = subject.engine(theta.structure)
+    one = engine.infer(theta)
+    for total in (0.5, 1e5, 1e9):
+        scaled = engine.infer(theta, total=total)
+        require(
+            close(scaled.marginals.values / total, one.marginals.values, 1e-9),
+            f"with total = {total:g} the tables are not {total:g} times those of one record {say(theta)}",
+        )
+        same = math.isclose(scaled.log_partition, one.log_partition, rel_tol=1e-12, abs_tol=1e-12)
+        require(same, f"log Z depends on the total {say(theta)}")
 
 
 @CHECKS.add()
-def constants_move_log_partition_only(subject: InferenceSubject) -> None:
+@explored(lambda: potentials(scales=(0.0, 1.0, 5.0)), worst=awkward_potentials, share=0.5)
+def constants_move_log_partition_only(subject: InferenceSubject, theta: Tables) -> None:
     """Adding c to every cell of a table adds (its number of cliques) c to log Z and leaves the tables."""
-
-    def claim(theta: Tables) -> None:
-        engine = subject.engine(theta.structure)
-        shift = np.linspace(-100, 100, len(theta.structure.groups))
-        before, after = engine.infer(theta), engine.infer(theta.like(theta.values + theta.repeat(shift)))
-        if not (before.converged and after.converged):
-            return
-        expected = before.log_partition + float(shift @ np.array(theta.structure.multiplicities))
-        near = abs(after.log_partition - expected) <= 1e-6 * (1 + abs(expected))
-        require(near, f"log Z is {after.log_partition:.9g} instead of {expected:.9g} {say(theta)}")
-        require(close(after.marginals.values, before.marginals.values, 1e-5), f"the tables change {say(theta)}")
-
-    explore(subject.profile, potentials(scales=(0.0, 1.0, 5.0)), claim, worst=awkward_potentials(), share=0.5)
+    engine = subject.engine(theta.structure)
+    shift = np.linspace(-100, 100, len(theta.structure.groups))
+    before, after = engine.infer(theta), engine.infer(theta.like(theta.values + theta.repeat(shift)))
+    if not (before.converged and after.converged):
+        return
+    expected = before.log_partition + float(shift @ np.array(theta.structure.multiplicities))
+    near = abs(after.log_partition - expected) <= 1e-6 * (1 + abs(expected))
+    require(near, f"log Z is {after.log_partition:.9g} instead of {expected:.9g} {say(theta)}")
+    require(close(after.marginals.values, before.marginals.values, 1e-5), f"the tables change {say(theta)}")
 
 
 @CHECKS.add()
-def nothing_underflows(subject: InferenceSubject) -> None:
+@explored(lambda: potentials(scales=(700.0,), zeros=(0.0, 0.3)), worst=lambda: awkward_potentials(700.0), share=0.5)
+def nothing_underflows(subject: InferenceSubject, theta: Tables) -> None:
     """Potentials of 700 nats give finite log Z and tables that sum right; exact engines equal enumeration."""
-
-    def claim(theta: Tables) -> None:
-        engine = subject.engine(theta.structure)
-        with np.errstate(all="ignore"):
-            beliefs = engine.infer(theta)
-        require(math.isfinite(beliefs.log_partition), f"log Z is {beliefs.log_partition} {say(theta)}")
-        sums = beliefs.marginals.sums()
-        require(close(sums, np.array(theta.structure.multiplicities, float), 1e-6), f"sums are {sums} {say(theta)}")
-        if engine.exact:
-            truth = enumerated(theta)
-            near = math.isclose(beliefs.log_partition, truth.log_partition, rel_tol=1e-9, abs_tol=1e-6)
-            require(near, f"log Z is {beliefs.log_partition:.9g}, not {truth.log_partition:.9g} {say(theta)}")
-
-    wide = potentials(scales=(700.0,), zeros=(0.0, 0.3))
-    explore(subject.profile, wide, claim, worst=awkward_potentials(700.0), share=0.5)
+    engine = subject.engine(theta.structure)
+    with np.errstate(all="ignore"):
+        beliefs = engine.infer(theta)
+    require(math.isfinite(beliefs.log_partition), f"log Z is {beliefs.log_partition} {say(theta)}")
+    sums = beliefs.marginals.sums()
+    require(close(sums, np.array(theta.structure.multiplicities, float), 1e-6), f"sums are {sums} {say(theta)}")
+    if engine.exact:
+        truth = enumerated(theta)
+        near = math.isclose(beliefs.log_partition, truth.log_partition, rel_tol=1e-9, abs_tol=1e-6)
+        require(near, f"log Z is {beliefs.log_partition:.9g}, not {truth.log_partition:.9g} {say(theta)}")
 
 
 CHECKS += engine_checks.CHECKS
