@@ -441,11 +441,6 @@ def _methods(protocol: type) -> Mapping[str, Callable[..., Any]]:
     return {method: call for method, call in members if inspect.isfunction(call) and method[0] != "_"}
 
 
-def _declarations(protocol: type) -> list[str]:
-    """Return what a component must declare in addition to its methods."""
-    return [name for name, member in vars(protocol).items() if isinstance(member, property)]
-
-
 def _begun(kind: str, owner: object) -> list[type]:
     """Return the contracts of a kind of which a class or an object has a method; it has to keep each of them whole."""
     return [one for one in _protocols(kind) if any(callable(getattr(owner, method, None)) for method in _methods(one))]
@@ -496,7 +491,8 @@ def _check_methods(kind: str, owner: object, where: str) -> None:
             raise IncompatiblePlugin(
                 f"{where}: {method}{actual} does not accept what its contract says, {method}{expected}"
             ) from None
-    for member in [name for one in begun for name in _declarations(one)]:
+    # What a component must declare in addition to its methods.
+    for member in [name for one in begun for name, own in vars(one).items() if isinstance(own, property)]:
         if not hasattr(owner, member):
             raise IncompatiblePlugin(f"{where}: it does not declare {member}; the contract of a {kind} says what it is")
 

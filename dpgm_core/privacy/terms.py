@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from attrs import evolve, field, frozen
 
 from dpgm_core._util.exact_numbers import whole
+from dpgm_core.components.options import flag
 from dpgm_core.domain.related import Related
 from dpgm_core.errors import BudgetError, OptionError
 from dpgm_core.privacy.budget import Budget, BudgetKind
@@ -126,11 +127,6 @@ def _total(_: object, __: object, total: object) -> None:
         )
 
 
-def _flag(_: object, __: object, value: object) -> None:
-    if not isinstance(value, bool):
-        raise OptionError(f"validated must be true or false, got {value!r}")
-
-
 @frozen(kw_only=True)
 class Terms:
     """What a release promises apart from its budget; one value, fixed for a curator, a ledger and a release.
@@ -180,7 +176,7 @@ class Terms:
     contributions: Contributions | None = None
     total: float | str = field(default="estimated", validator=_total)
     related: Related | None = None
-    validated: bool = field(default=False, eq=False, validator=_flag)
+    validated: bool = field(default=False, eq=False, validator=flag)
 
     def __attrs_post_init__(self) -> None:
         whole("rows_per_person", self.rows_per_person, least=1)

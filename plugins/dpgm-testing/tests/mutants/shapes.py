@@ -71,21 +71,17 @@ class Halves(Wide):
 
 @learner("contrasts-are-learned", "Potentials of single attributes alone.")
 class AttributesOnly(Wide):
+    largest = 1
+
     def potentials(self, release, engine, randomness, progress):
         found = super().potentials(release, engine, randomness, progress)
         values = found.values.copy()
         for clique, where in zip(release.structure.cliques, release.structure.slices, strict=True):
-            if len(clique) > 1:
+            if len(clique) > self.largest:
                 values[where] = 0.0
         return Tables(release.structure, values)
 
 
 @learner("contrasts-are-learned", "Numbers of three attributes are not looked at.")
-class PairsOnly(Wide):
-    def potentials(self, release, engine, randomness, progress):
-        found = super().potentials(release, engine, randomness, progress)
-        values = found.values.copy()
-        for clique, where in zip(release.structure.cliques, release.structure.slices, strict=True):
-            if len(clique) > 2:
-                values[where] = 0.0
-        return Tables(release.structure, values)
+class PairsOnly(AttributesOnly):
+    largest = 2
