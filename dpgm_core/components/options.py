@@ -64,7 +64,8 @@ def option(
     unit : str, optional
         The unit of its value.
     validator : callable or list of callables, optional
-        (instance, attribute, value), as in attrs; may raise ValueError or any DpgmError.
+        (instance, attribute, value), as in attrs; may raise ValueError or any DpgmError. Not called for texts that the
+        type lists, such as "auto" of `float | Literal["auto"]`.
     replaces : tuple of str
         Options of older versions that this one stands for. They are refused by this one's name; where a model's file
         has one, it is left out and this one has its default.
@@ -83,22 +84,25 @@ def option(
     more = {"unit": unit, "replaces": replaces, "holds": holds}
     metadata = {"help": help} | {name: value for name, value in more.items() if value}
     own = list(validator) if isinstance(validator, (list, tuple)) else [] if validator is None else [validator]
-    checks = [_is_one_of_its_texts, *own]
-    made: T = attrs.field(default=default, metadata=metadata, validator=checks)
+
+    def check(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+        # A validator, so that it also holds where the class is made without `build`, which converts.
+        if not _is_one_of_its_texts(type(instance), attribute, value):
+            for one in own:
+                one(instance, attribute, value)
+
+    made: T = attrs.field(default=default, metadata=metadata, validator=check)
     return made
 
 
-def _is_one_of_its_texts(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """Refuse a text that is not among those of the option's type, if it has some.
-
-    A validator, so that it also holds where the class is made without `build`, which converts.
-    """
-    cls: Any = type(instance)
+def _is_one_of_its_texts(cls: Any, attribute: attrs.Attribute[Any], value: object) -> bool:
+    """Return whether a value is among the texts of the option's type; refuse another text where it has some."""
     hint = _types(cls).get(attribute.name, Any)
     members = [hint] if get_origin(hint) is Literal else [one for one in get_args(hint) if get_origin(one) is Literal]
     texts = [text for member in members for text in get_args(member)]
     if texts and value not in texts and (isinstance(value, str) or get_origin(hint) is Literal):
         raise OptionError(f"{attribute.name} must be {type_text(hint)}, got {value!r:.80}")
+    return isinstance(value, str) and value in texts
 
 
 @lru_cache(maxsize=256)

@@ -42,7 +42,7 @@ from dpgm_core.inference.junction_tree.logspace import IMPOSSIBLE, Logarithms, d
 from dpgm_core.inference.junction_tree.lowering import LINE, Program, lower
 from dpgm_core.inference.junction_tree.probability import ProbabilityExecutor
 from dpgm_core.inference.kernels.format import REACH
-from dpgm_core.inference.kernels.loading import Executor, check_executor, resolve_executor
+from dpgm_core.inference.kernels.loading import Executor, resolve_executor
 from dpgm_core.inference.threads import in_threads
 from dpgm_core.structure.graphs import Clique, places
 from dpgm_core.structure.structure import Structure
@@ -390,7 +390,6 @@ class JunctionTree:
     executor: Executor = option(
         "auto",
         help="what runs the plan: numpy, numba (extra `fast`), logarithms throughout, or numba if it is installed",
-        validator=check_executor,
     )
 
     def compile(self, structure: Structure) -> JunctionTreeEngine | ConstrainedEngine:

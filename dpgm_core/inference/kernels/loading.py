@@ -32,7 +32,6 @@ __all__ = [
     "Executor",
     "Intrinsic",
     "Kernel",
-    "check_executor",
     "has_wide_vectors",
     "jit",
     "jit_strictly",
@@ -84,18 +83,13 @@ def resolve_executor(executor: Executor) -> Literal["numpy", "numba", "log"]:
     >>> resolve_executor("numpy")
     'numpy'
     """
-    check_executor(None, None, executor)
+    if executor not in get_args(Executor):
+        raise OptionError(f"executor must be one of {', '.join(map(repr, get_args(Executor)))}, got {executor!r}")
     if executor == "auto":
         return "numpy" if _lack() else "numba"
     if executor == "numba" and (lack := _lack()):
         raise OptionError(f"executor = 'numba' needs numba, which {lack}, or use 'auto'")
     return executor
-
-
-def check_executor(instance: object, attribute: object, value: object) -> None:
-    """A validator of options; raises OptionError for what is no executor."""
-    if value not in get_args(Executor):
-        raise OptionError(f"executor must be one of {', '.join(map(repr, get_args(Executor)))}, got {value!r}")
 
 
 def _lack() -> str | None:

@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from attrs import Attribute, frozen
+from attrs import frozen
 
 from dpgm_core._util.arrays import FloatArray, IntArray, aligned
 from dpgm_core.components.options import at_least_zero, flag, option, share, whole
-from dpgm_core.errors import InferenceError, NotConverged, OptionError, TooLarge, human_bytes
+from dpgm_core.errors import InferenceError, NotConverged, TooLarge, human_bytes
 from dpgm_core.inference.bounds import PartwiseBounds
 from dpgm_core.inference.constraints import ConstrainedEngine, constrained
 from dpgm_core.inference.contract import Beliefs, Capability, LogPartitionBounds
@@ -514,11 +514,6 @@ _VANISHED = 100.0
 _BYTES_PER_CELL = 100
 
 
-def _schedule(instance: object, attribute: Attribute[Any], value: object) -> None:
-    if value not in ("flooding", "residual"):
-        raise OptionError(f"schedule must be 'flooding' or 'residual', got {value!r}")
-
-
 @frozen(kw_only=True)
 class LoopyBP:
     """Damped sum-product on the factor graph, with Bethe's approximation of log Z.
@@ -551,7 +546,6 @@ class LoopyBP:
     schedule: Literal["flooding", "residual"] = option(
         "flooding",
         help="flooding sends all messages per sweep, residual only the quarter that would change most",
-        validator=_schedule,
     )
     require_convergence: bool = option(
         False, help="raise NotConverged instead of returning beliefs marked as not converged", validator=flag

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import attrs
 import numpy as np
@@ -59,14 +59,6 @@ _MIN_FALL = 0.05
 _MAX_DEVIATIONS = 3.0
 
 
-def _capacity(instance: object, attribute: Any, value: object) -> None:
-    if isinstance(value, str):
-        if value != "auto":
-            raise ValueError(f"{attribute.name} must be 'auto' or a number, got {value!r}")
-    else:
-        positive(instance, attribute, value)
-
-
 @frozen(kw_only=True)
 class CgmEm:
     """EM over the hidden tables; `tau` is its capacity, and `stop` can end it before that is used up.
@@ -83,7 +75,7 @@ class CgmEm:
         help="capacity: EM rounds times eps/|C|; under Laplace noise no log-potential moves further; 'auto' lies "
         "half-way between the plateau rule's and the best for simulated releases; under a stopping rule it is 10",
         unit="nats",
-        validator=_capacity,
+        validator=positive,
     )
     steps: int | None = option(
         None,

@@ -32,6 +32,7 @@ from dpgm_core import (
     Workload,
     option,
     positive,
+    whole,
 )
 from dpgm_core.learning import (
     EdgeVotes,
@@ -51,11 +52,6 @@ __all__ = ["MrfStable"]
 
 #: A block in how many misses most edges of .4, where nothing else is in the way.
 _FEW = 50
-
-
-def _blocks(instance: object, attribute: object, value: object) -> None:
-    if value != "auto" and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise OptionError(f"blocks must be 'auto' or a whole number of at least 1, got {value!r}")
 
 
 def _order(instance: object, attribute: object, value: object) -> None:
@@ -90,7 +86,7 @@ class MrfStable:
         "auto",
         help="how many blocks vote; auto: 4.5 times the distance that is published with probability .9",
         unit="blocks",
-        validator=_blocks,
+        validator=whole,
     )
     least: float = option(
         0.4, help="the smallest parameter of an edge to be found; half of it counts as an edge", validator=positive

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from attrs import frozen
@@ -35,14 +35,6 @@ from dpgm_naive_mle.refits import BatchRefitter
 __all__ = ["NaiveMLE"]
 
 
-def _penalty(instance: object, attribute: Any, value: object) -> None:
-    if isinstance(value, str):
-        if value not in ("auto", "discrepancy"):
-            raise ValueError(f"l2 must be 'auto', 'discrepancy' or a number, got {value!r}")
-    else:
-        at_least_zero(instance, attribute, value)
-
-
 @frozen(kw_only=True)
 class NaiveMLE:
     """Minimises A(theta) - theta . mu_bar + l2 * |theta|^2 over log-potentials, mu_bar the noisy marginals.
@@ -61,7 +53,7 @@ class NaiveMLE:
         "takes the first whose fit is as close to the noisy tables as the noise would be, or hardly comes nearer "
         "any more",
         unit="1 / nats, per record",
-        validator=_penalty,
+        validator=at_least_zero,
     )
     tolerance: float = option(1e-6, help="stop when no derivative is larger", unit="probability", validator=positive)
     max_iterations: int = option(2000, help="at most this many steps of L-BFGS", validator=whole)

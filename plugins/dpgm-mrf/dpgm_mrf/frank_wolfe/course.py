@@ -260,16 +260,12 @@ _RARE = 3.72
 
 
 def _steps(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if value == "auto":
-        return
     if isinstance(value, bool) or not isinstance(value, int) or value < 2:
         raise OptionError(f"steps must be 'auto' or a whole number of at least 2, got {value!r}; the first is free")
 
 
 def _clip(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if value is None or value == "auto":
-        return
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1):
         raise OptionError(f"clip must be 'auto', none, or a number above 0 and at most 1, got {value!r}")
 
 
