@@ -156,7 +156,8 @@ def pooled_marginal(
     whole = Domain([*domain.attributes, *nodes], domain.constraints)
     plain = Distribution(collect_potentials(whole, pieces)[1], base.inference)
     distribution = plain if merged is None else MergedDistribution(plain, merged)
-    return distribution.marginals_of([tuple(spelled[name] for name in names)], model._read(names, condition or {})[1])[0]
+    evidence = model._read(names, condition or {})[1]
+    return distribution.marginals_of([tuple(spelled[name] for name in names)], evidence)[0]
 
 
 def _numbers_of(attribute: Attribute) -> tuple[FloatArray, Array]:
