@@ -12,7 +12,7 @@ import bisect
 import functools
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 __all__ = [
     "CALENDAR",
@@ -31,6 +31,7 @@ __all__ = [
     "SMALL_POWER",
     "SURE",
     "TIMES",
+    "WHOLE_GROUPS",
     "SYMBOLS",
     "WORDS",
     "YEARS",
@@ -44,6 +45,7 @@ __all__ = [
     "interval_of",
     "number_places",
     "part_of",
+    "read_thousands",
     "shape_of",
 ]
 
@@ -109,12 +111,19 @@ SMALL_POWER = 7
 _CELLS, _SINGLE = 64, 9
 #: Whole numbers that may be calendar years, in the power of two of most of them, have a cell each.
 YEAR_POWER, CALENDAR = 10, 1900
-#: Words of which the others occur where one does.
+#: Words of which the others are likely where one occurs, and of the first few groups certain.
 WORDS = (
-    ("no", "yes"), ("n", "y"), ("false", "true"), ("f", "m", "w", "d", "x"), ("female", "male"),
-    ("low", "medium", "high"),
+    ("no", "yes"), ("n", "y"), ("false", "true"), ("female", "male"), ("low", "medium", "high"),
+    ("f", "m", "w", "d", "x"),
     ("na", "n/a", "nan", "nil", "none", "null", "unknown", "not known", "not stated", "?", "-"),
 )  # fmt: skip
+WHOLE_GROUPS = WORDS[:5]
+
+
+#: How words are written: `yes`, `Yes` and `YES`.
+_COMMON_WORDS = dict.fromkeys(
+    form.encode() for group in WORDS for word in group for form in (word, word.capitalize(), word.upper())
+)
 
 
 def shape_of(raw: bytes) -> str:
@@ -157,7 +166,8 @@ def shape_of(raw: bytes) -> str:
                 return f"{symbol} {kind} {f'{minus}2^{min(most, int(power))}' if power else place}"
     if _TIME.fullmatch(raw):
         return "minute" if _MINUTE.fullmatch(raw) else "time"
-    return next((shape for shape, form in _12_HOUR_SHAPES.items() if _CLOCKS[form].fullmatch(raw)), "text")
+    shape = next((shape for shape, form in _12_HOUR_SHAPES.items() if _CLOCKS[form].fullmatch(raw)), "text")
+    return "word" if shape == "text" and raw in _COMMON_WORDS else shape
 
 
 def _grouped_shape(raw: bytes) -> str | None:
@@ -209,6 +219,41 @@ def _written(time: bytes) -> str:
     return f" {form}" if form else ""
 
 
+def read_thousands(
+    shapes: Mapping[str, int], counts: Mapping[str, int]
+) -> tuple[Mapping[str, int], Mapping[str, int], dict[str, str]]:
+    """Return shapes, and those that certainly occur, without a sign of thousands, and which signs there are.
+
+    Of 4,371 the place is ten powers of two higher than that of 4.371, nearly. Each keeps a kind of its own, as it has
+    noise. Numbers with three decimals are such where others are whole, and none has fewer decimals or is below 1.
+    """
+    kinds = {shape.rpartition(" ")[0] for shape in counts}
+    for sign, decimal in (",.", ".,"):
+        small = ("zero", *(place for place in number_places(LEAST_POWER) if "^-" in place))
+        whole = {"integer", f"number{sign}{DECIMALS}"} <= kinds and kinds.isdisjoint(
+            {*(f"number{sign}{decimals}" for decimals in range(1, DECIMALS))}
+        )
+        whole = whole and not any(f"number{sign}{DECIMALS} {place}" in counts for place in small)
+        if whole or any(kind.startswith(f"grouped{decimal}") for kind in kinds):
+            both = [_without_thousands(one, sign, decimal) for one in (shapes, counts)]
+            return both[0], both[1], {"thousands": sign, "decimal": decimal}
+    return shapes, counts, {}
+
+
+def _without_thousands(shapes: Mapping[str, int], sign: str, decimal: str) -> dict[str, int]:
+    counts, once, several = dict[str, int](), f"number{sign}{DECIMALS} ", f"grouped{decimal}"
+    for shape, count in shapes.items():
+        minus, _, power = shape.removeprefix(once).partition("2^")
+        if shape.startswith(several):
+            kind, _, place = shape.removeprefix(several).partition(" ")
+            counts[f"integer grouped {place}" if kind == "0" else f"number{decimal}{kind} grouped {place}"] = count
+        elif not shape.startswith(once):
+            counts[shape] = count
+        elif power and 0 <= int(power) <= MOST_POWER - 10:
+            counts[f"integer once {minus}2^{int(power) + 10}"] = count
+    return counts
+
+
 def _number_of(raw: bytes, decimal: str) -> float:
     """Return the number that a text with this decimal sign is; the other sign groups digits."""
     return float(raw.replace(b"," if decimal == "." else b".", b"").replace(b",", b"."))
@@ -250,7 +295,7 @@ RARE_KINDS = (
 
 
 def _list_shapes() -> Iterable[str]:
-    yield from ("text", *TIMES)
+    yield from ("text", "word", *TIMES)
     yield from (f"integer {place}" for place in number_places(0))
     large = [place for place in number_places(_THOUSAND) if place != "zero"]
     yield from (
@@ -290,7 +335,11 @@ def cell_of(raw: bytes) -> str | None:
     --------
     >>> [cell_of(text) for text in (b"37", b"-0.5", b"0", b"2019-12-31", b"31.12.2019", b"03/04/2019")]
     ['2^5 10', '-2^-1 0', 'zero', '2019-12', '2019-12', None]
+    >>> cell_of(b"Yes"), cell_of(b"not known"), cell_of(b"cook")
+    ('word Yes', 'word not known', None)
     """
+    if raw in _COMMON_WORDS:
+        return f"word {raw.decode()}"
     number = _number_in(raw)
     if number is not None:
         return number[0] if number[0] == "zero" else f"{number[0]} {_cell_at(*number)[0]}"
@@ -340,8 +389,8 @@ def part_of(raw: bytes) -> str | None:
 def place_of_cell(cell: str) -> str:
     """Return the place that a cell is a part of.
 
-    >>> place_of_cell("2^5 10"), place_of_cell("zero"), place_of_cell("2019-12")
-    ('2^5', 'zero', '2015')
+    >>> place_of_cell("2^5 10"), place_of_cell("zero"), place_of_cell("2019-12"), place_of_cell("word not known")
+    ('2^5', 'zero', '2015', 'word')
     """
     return str(_years(int(cell[:4]))) if cell[:4].isdigit() else cell.partition(" ")[0]
 
@@ -358,9 +407,11 @@ def cell_starts(power: int) -> tuple[float, ...]:
 
 
 def cells_of_place(place: str) -> tuple[str, ...]:
-    """The cells of a place of numbers, or of five years."""
+    """The cells of a place of numbers, of five years, or of words."""
     if place == "zero":
         return (place,)
+    if place == "word":
+        return tuple(f"word {word.decode()}" for word in _COMMON_WORDS)
     if "^" in place:
         return tuple(f"{place} {cell}" for cell in range(len(cell_starts(int(place.rpartition("^")[2])))))
     return tuple(f"{year}-{month:02d}" for year in range(int(place), int(place) + YEARS) for month in range(1, 13))
@@ -386,12 +437,9 @@ def interval_of(place: str, scale: int) -> tuple[float, float]:
 
 #: All cells there are.
 CELLS = tuple(
-    cell for place in (*number_places(LEAST_POWER), *map(str, date_years())) for cell in cells_of_place(place)
+    cell for place in (*number_places(LEAST_POWER), *map(str, date_years()), "word") for cell in cells_of_place(place)
 )
 #: Parts of a cell, of all cells of a column together, so that of a column in one or two cells more is told.
 PARTS = tuple(f"part {at}" for at in range(_CELLS))
 #: Labels that have noise whether anybody has them or not: small whole numbers, and words.
-COMMON_LABELS = (
-    *map(str, range(2**SMALL_POWER)),
-    *dict.fromkeys(form for group in WORDS for word in group for form in (word, word.capitalize(), word.upper())),
-)
+COMMON_LABELS = (*map(str, range(2**SMALL_POWER)), *(word.decode() for word in _COMMON_WORDS))

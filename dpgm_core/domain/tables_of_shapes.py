@@ -23,7 +23,6 @@ from dpgm_core.domain.shapes import (
     EDGE,
     INTEGER,
     LEAST_POWER,
-    MOST_POWER,
     NUMBER,
     PARTS,
     RARE_KINDS,
@@ -32,6 +31,7 @@ from dpgm_core.domain.shapes import (
     SURE,
     SYMBOLS,
     TIMES,
+    WHOLE_GROUPS,
     WORDS,
     YEAR_POWER,
     YEARS,
@@ -40,6 +40,7 @@ from dpgm_core.domain.shapes import (
     interval_of,
     number_places,
     place_of,
+    read_thousands,
     shape_of,
 )
 from dpgm_core.domain.values import EXACT_WHOLE
@@ -92,6 +93,8 @@ _PEAK, _CLEAR = 4.0, 2.0
 #: Parts of cells are counted where numbers of three or more decimals, or of this power of two, are in so few of them;
 #: cells that have this share of all are cut by them.
 _FINE_POWER, _FEW_POWERS, _MAIN = 16, 2, 0.25
+#: Shapes of texts.
+_TEXTS = ("text", "word")
 #: Into how many parts so many months are cut.
 _PARTS = {60: 5, 12: 2, 6: 2, 3: 3}
 
@@ -133,24 +136,24 @@ def table_of(
     ['NA']
     """
     fine, cells_sigma, cells, every_label = fine or sigma, cells_sigma or sigma, cells or {}, labels
-    shapes, counts = _without_few_days(shapes, _certain(shapes, sigma))
+    counts: Mapping[str, int] = _certain(shapes, sigma)
+    shapes, counts = _without_few_days(shapes, counts)
     symbol = _symbol_of(counts)
     if symbol:
         shapes, counts = _read_symbols(shapes, symbol), _read_symbols(counts, symbol)
-    labels, signs = _occurring(shapes, labels, fine), {"symbol": symbol} if symbol else {}
-    for sign, decimal in (",.", ".,"):
-        if any(shape.startswith(f"grouped{decimal}") for shape in counts) or _are_thousands(counts, sign):
-            cells = {} if any(shape.startswith(f"number{sign}{DECIMALS} ") for shape in counts) else cells
-            shapes, counts = (_read_thousands(one, sign, decimal) for one in (shapes, counts))
-            signs |= {"thousands": sign, "decimal": decimal}
-            break
+    words = {cell.removeprefix("word "): count for cell, count in cells.items() if cell.startswith("word ")}
+    labels = _occurring(shapes, words or labels, cells_sigma if words else fine, counts.keys() == {"word"})
+    signs = {"symbol": symbol} if symbol else {}
+    shapes, counts, of_thousands = read_thousands(shapes, counts)
+    cells = {} if any(shape.startswith("integer once ") for shape in counts) else cells
+    signs |= of_thousands
     every = sum(counts.values())
     commonest = [label for label, _ in sorted(labels.items(), key=lambda one: (-one[1], one[0]))][:keep]
     covered = sum(map(labels.__getitem__, commonest)) >= _NEARLY_ALL * every > 0
-    marks = [label for label in commonest if _shape_of_label(label) == "text"]
-    marked, texts = 0, counts.get("text", 0)
-    if marks and not covered and len(marks) <= _MARKS:
-        known = sum(map(labels.__getitem__, marks))
+    marks = [label for label in commonest if _shape_of_label(label) in _TEXTS]
+    marked, texts, known = 0, _texts(counts), sum(labels[label] for label in marks[:_MARKS])
+    if marks and not covered and (len(marks) <= _MARKS or known >= _NEARLY_ALL * texts - _CLEAR * sigma):
+        marks = marks[:_MARKS]  # others are noise
         marked = texts if texts - known <= _CLEAR * sigma else min(texts, known)  # noise is no other text
     missing = {"null_values": marks} if marked else {}
 
@@ -188,7 +191,7 @@ def _without_few_days(shapes: Mapping[str, int], counts: Mapping[str, int]) -> t
     """
     kind, number = DAYS_AS_NUMBERS
     days = sum(_starting(counts, (kind,)).values())
-    if days >= _NEARLY_ALL * (sum(counts.values()) - counts.get("text", 0)) > 0:
+    if days >= _NEARLY_ALL * (sum(counts.values()) - _texts(counts)) > 0:
         return dict(shapes), dict(counts)
     both = []
     for one in (shapes, counts):
@@ -202,7 +205,7 @@ def _symbol_of(counts: Mapping[str, int]) -> str | None:
     together = {symbol: sum(_starting(counts, (f"{symbol} ",)).values()) for symbol in SYMBOLS}
     symbol, most = max(together.items(), key=lambda one: one[1])
     numbers = most + sum(_starting(counts, ("integer ", "number", "grouped")).values())
-    every = sum(counts.values()) - counts.get("text", 0)
+    every = sum(counts.values()) - _texts(counts)
     return symbol if most >= _MOST_OF_IT * every > 0 and numbers >= _NEARLY_ALL * every else None
 
 
@@ -215,43 +218,19 @@ def _read_symbols(shapes: Mapping[str, int], symbol: str) -> dict[str, int]:
     return counts
 
 
-def _are_thousands(counts: Mapping[str, int], sign: str) -> bool:
-    """Return whether numbers with three decimals are whole ones with a sign of thousands, as 4,371 beside 250 is.
-
-    Of decimals some have another number of them, or are below 1.
-    """
-    kinds = {shape.rpartition(" ")[0] for shape in counts}
-    below = any(
-        f"number{sign}3 {place}" in counts for place in number_places(LEAST_POWER) if place == "zero" or "^-" in place
-    )
-    both = {"integer", f"number{sign}3"} <= kinds
-    return both and kinds.isdisjoint({f"number{sign}1", f"number{sign}2"}) and not below
-
-
-def _read_thousands(shapes: Mapping[str, int], sign: str, decimal: str) -> dict[str, int]:
-    """Return shapes of numbers without a sign of thousands: 4,371 has its place ten powers of two higher, nearly.
-
-    They keep kinds of their own, as each has noise.
-    """
-    counts, once, several = dict[str, int](), f"number{sign}{DECIMALS} ", f"grouped{decimal}"
-    for shape, count in shapes.items():
-        minus, _, power = shape.removeprefix(once).partition("2^")
-        if shape.startswith(several):
-            kind, _, place = shape.removeprefix(several).partition(" ")
-            counts[f"integer grouped {place}" if kind == "0" else f"number{decimal}{kind} grouped {place}"] = count
-        elif not shape.startswith(once):
-            counts[shape] = count
-        elif power and 0 <= int(power) <= MOST_POWER - 10:
-            counts[f"integer once {minus}2^{int(power) + 10}"] = count
-    return counts
-
-
 def _shape_of_label(label: str) -> str:
     return shape_of(label.encode("utf-8", "surrogatepass"))
 
 
-def _occurring(shapes: Mapping[str, int], labels: Mapping[str, int], fine: float) -> dict[str, int]:
-    """Return the labels that occur: far above the noise, or less far where another word of their group does."""
+def _texts(counts: Mapping[str, int]) -> int:
+    return sum(counts.get(shape, 0) for shape in _TEXTS)
+
+
+def _occurring(shapes: Mapping[str, int], labels: Mapping[str, int], fine: float, alone: bool) -> dict[str, int]:
+    """Return the labels that occur: far above the noise, or less far where another word of their group does.
+
+    alone: there is nothing but common words, so of some groups all occur where one does.
+    """
     certain = {
         label: count
         for label, count in labels.items()
@@ -259,13 +238,15 @@ def _occurring(shapes: Mapping[str, int], labels: Mapping[str, int], fine: float
     }
     words = {label.lower() for label in certain}
     near = {word for group in WORDS if words.intersection(group) for word in group}
+    whole = {word for group in WHOLE_GROUPS if alone and words.intersection(group) for word in group}
     styles = {(label.islower(), label.istitle(), label.isupper()) for label in certain if label.lower() in near}
+    every = dict.fromkeys((form for word in whole for form in (word, word.capitalize(), word.upper())), 0)
     return certain | {
         label: count
-        for label, count in labels.items()
+        for label, count in (every | dict(labels)).items()
         if label.lower() in near
         and (label.islower(), label.istitle(), label.isupper()) in styles
-        and count >= _GROUPED * fine
+        and (count >= _GROUPED * fine or label.lower() in whole)
     }
 
 
@@ -326,28 +307,34 @@ def _certain(shapes: Mapping[str, int], sigma: float) -> dict[str, int]:
 def has_labels(shapes: Mapping[str, int], sigma: float) -> bool:
     """Return whether the labels of a column are of use: it certainly has texts, or values of no one type.
 
-    >>> has_labels({"text": 300}, 5.0), has_labels({"integer 2^0": 300}, 5.0), has_labels({"date ?/?/%Y 2020": 90}, 5.0)
+    Common words alone, or among numbers, have cells.
+
+    >>> has_labels({"text": 300}, 5.0), has_labels({"word": 300}, 5.0), has_labels({"date ?/?/%Y 2020": 90}, 5.0)
     (True, False, True)
     """
-    return shapes.get("text", 0) >= SURE * sigma or (
-        bool(_certain(shapes, sigma)) and "labels" in table_of(shapes, {}, _FEW_BINS, sigma)
+    others = {shape: count for shape, count in shapes.items() if shape != "word"}
+    return others.get("text", 0) >= SURE * sigma or (
+        bool(_certain(others, sigma)) and "labels" in table_of(others, {}, _FEW_BINS, sigma)
     )
 
 
 def cells_to_count(shapes: Mapping[str, int], sigma: float) -> tuple[str, ...]:
     """Return the cells of a column that are of use: of all places that may occur of the numbers and dates that do.
 
-    Small whole numbers among texts are labels.
+    Small whole numbers among texts are labels, and so are common words among others.
 
     >>> len(cells_to_count({"integer 2^9": 300}, 5.0)), cells_to_count({"text": 300, "integer 2^2": 300}, 5.0)
     (512, ())
     """
-    sure = _certain(shapes, sigma).keys() - {"text", *TIMES}
-    if has_labels(shapes, sigma) and sure <= _SMALL_SHAPES:
+    certain = _certain(shapes, sigma).keys()
+    sure = certain - {*_TEXTS, *TIMES}
+    has = has_labels(shapes, sigma)
+    if has and sure <= _SMALL_SHAPES:
         return ()
     kinds = {shape.rpartition(" ")[0] for shape in sure}
     places = {shape.rpartition(" ")[2]: None for shape in shapes if shape.rpartition(" ")[0] in kinds}
-    cells = tuple(cell for place in places for cell in cells_of_place(place))
+    words = ["word"] if "word" in certain and not has else []
+    cells = tuple(cell for place in (*places, *words) for cell in cells_of_place(place))
     return (*cells, *PARTS) if _is_narrow({shape: shapes[shape] for shape in sure}) else cells
 
 

@@ -126,9 +126,9 @@ def test_a_person_moves_at_most_r_shapes_by_one(rows):
     assert {shape: count for shape, count in counted_shapes.items() if count} == {
         "integer 2^0": 1,
         "integer 2^1": 1,
-        "text": 1,
+        "word": 1,
     }
-    assert {cell: count for cell, count in counted_cells.items() if count} == {"2^0 0": 1, "2^1 32": 1}
+    assert {cell: count for cell, count in counted_cells.items() if count} == {"2^0 0": 1, "2^1 32": 1, "word x": 1}
     assert {part: count for part, count in counted_parts.items() if count} == {"part 0": 2}
 
 
