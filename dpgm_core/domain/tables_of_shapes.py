@@ -23,6 +23,7 @@ from dpgm_core.domain.shapes import (
     EDGE,
     INTEGER,
     LEAST_POWER,
+    MOST_POWER,
     NUMBER,
     PARTS,
     RARE_KINDS,
@@ -307,15 +308,17 @@ def _certain(shapes: Mapping[str, int], sigma: float) -> dict[str, int]:
 def has_labels(shapes: Mapping[str, int], sigma: float) -> bool:
     """Return whether the labels of a column are of use: it certainly has texts, or values of no one type.
 
-    Common words alone, or among numbers, have cells.
+    Common words alone, or among numbers, have cells; but among whole numbers that share cells these may be codes.
 
     >>> has_labels({"text": 300}, 5.0), has_labels({"word": 300}, 5.0), has_labels({"date ?/?/%Y 2020": 90}, 5.0)
     (True, False, True)
+    >>> has_labels({"word": 300, "integer 2^9": 90}, 5.0), has_labels({"word": 300, "integer 2^12": 90}, 5.0)
+    (False, True)
     """
-    others = {shape: count for shape, count in shapes.items() if shape != "word"}
-    return others.get("text", 0) >= SURE * sigma or (
-        bool(_certain(others, sigma)) and "labels" in table_of(others, {}, _FEW_BINS, sigma)
-    )
+    sure, others = _certain(shapes, sigma), {shape: count for shape, count in shapes.items() if shape != "word"}
+    if "text" in sure or ("word" in sure and sure.keys() & _SHARING_SHAPES):
+        return True
+    return bool(sure.keys() - {"word"}) and "labels" in table_of(others, {}, _FEW_BINS, sigma)
 
 
 def cells_to_count(shapes: Mapping[str, int], sigma: float) -> tuple[str, ...]:
@@ -356,6 +359,7 @@ for _kind, _, _at in (shape.rpartition(" ") for shape in SHAPES):
 _AXIS = {place: at for at, place in enumerate(number_places(LEAST_POWER))}
 _AXIS |= {str(year): 2 * len(_AXIS) + at for at, year in enumerate(date_years())}
 _CODES = frozenset(COMMON_LABELS[: 2**SMALL_POWER])
+_SHARING_SHAPES = frozenset(f"integer 2^{power}" for power in range(YEAR_POWER, MOST_POWER + 1))
 _SMALL_SHAPES = frozenset(
     f"integer {place}" for place in number_places(0) if place == "zero" or int(place.rpartition("^")[2]) < SMALL_POWER
 )
