@@ -461,7 +461,7 @@ def test_columns_of_any_type_are_found_in_one_charge(tmp_path):
     assert set(domain["job"].labels) == {"cook", "pilot", "other", "missing"}
     assert domain["note"].labels == ("other", "missing")
     assert domain["since"].values.format == "%d.%m.%Y" and domain["paid"].matching.decimal == ","
-    assert domain["age"].edges[:2] == (1, 16) and 85 < domain["age"].edges[-1] <= 127
+    assert 16 in domain["age"].edges[:4] and 85 < domain["age"].edges[-1] <= 127
     first, second = book.history()
     assert first.cost.delta == Fraction("9e-6") and first.cost.epsilon < 3
     assert first.cost + second.cost == budget == found.described.whole
