@@ -23,7 +23,6 @@ from dpgm_core.domain.shapes import (
     EDGE,
     INTEGER,
     LEAST_POWER,
-    MOST_POWER,
     NUMBER,
     PARTS,
     RARE_KINDS,
@@ -58,8 +57,8 @@ _YEARS_ALONE = 0.9
 _LABEL, _ALONE, _GROUPED = 3.5, 4.5, 2.0
 #: Ranges of small whole numbers that begin below this power of two begin with 1, and so do those of several more.
 _FIRST_POWER, _SEVERAL = 4, 2
-#: Shapes need so many times as many persons beside one of which they have at most this part, if all that clearly occurs
-#: is more places away than this.
+#: Shapes need so many times as many persons if all that clearly occurs is more places away than this, and they have at
+#: most this part of the persons of the commonest or are of another kind.
 _BESIDE, _FEW, _NEAR = 1.5, 0.25, 4
 #: Shapes of rare kinds need so many times as many persons.
 _RARE = 1.2
@@ -308,17 +307,17 @@ def _certain(shapes: Mapping[str, int], sigma: float) -> dict[str, int]:
 def has_labels(shapes: Mapping[str, int], sigma: float) -> bool:
     """Return whether the labels of a column are of use: it certainly has texts, or values of no one type.
 
-    Common words alone, or among numbers, have cells; but among whole numbers that share cells these may be codes.
+    Common words alone have cells.
 
-    >>> has_labels({"text": 300}, 5.0), has_labels({"word": 300}, 5.0), has_labels({"date ?/?/%Y 2020": 90}, 5.0)
+    >>> has_labels({"text": 300}, 5.0), has_labels({"integer 2^0": 300}, 5.0), has_labels({"date ?/?/%Y 2020": 90}, 5.0)
     (True, False, True)
-    >>> has_labels({"word": 300, "integer 2^9": 90}, 5.0), has_labels({"word": 300, "integer 2^12": 90}, 5.0)
+    >>> has_labels({"word": 300}, 5.0), has_labels({"word": 300, "integer 2^0": 90}, 5.0)
     (False, True)
     """
-    sure, others = _certain(shapes, sigma), {shape: count for shape, count in shapes.items() if shape != "word"}
-    if "text" in sure or ("word" in sure and sure.keys() & _SHARING_SHAPES):
+    sure = _certain(shapes, sigma)
+    if "text" in sure or ("word" in sure and len(sure) > 1):
         return True
-    return bool(sure.keys() - {"word"}) and "labels" in table_of(others, {}, _FEW_BINS, sigma)
+    return bool(sure.keys() - {"word"}) and "labels" in table_of(shapes, {}, _FEW_BINS, sigma)
 
 
 def cells_to_count(shapes: Mapping[str, int], sigma: float) -> tuple[str, ...]:
@@ -359,7 +358,6 @@ for _kind, _, _at in (shape.rpartition(" ") for shape in SHAPES):
 _AXIS = {place: at for at, place in enumerate(number_places(LEAST_POWER))}
 _AXIS |= {str(year): 2 * len(_AXIS) + at for at, year in enumerate(date_years())}
 _CODES = frozenset(COMMON_LABELS[: 2**SMALL_POWER])
-_SHARING_SHAPES = frozenset(f"integer 2^{power}" for power in range(YEAR_POWER, MOST_POWER + 1))
 _SMALL_SHAPES = frozenset(
     f"integer {place}" for place in number_places(0) if place == "zero" or int(place.rpartition("^")[2]) < SMALL_POWER
 )

@@ -18,7 +18,7 @@ __all__ = ["FAMILIES", "Family", "Functional", "Moments", "Regression"]
 Family: TypeAlias = Literal["linear", "logistic", "poisson", "multinomial"]
 FAMILIES: tuple[Family, ...] = ("linear", "logistic", "poisson", "multinomial")
 
-#: Newton steps of a fit, and the largest step, in coefficients times the spread of their column, that ends it.
+#: Newton steps of a fit, and the largest that ends it, over 1 and the largest coefficient, on columns of length 1.
 _MAX_STEPS, _STEP_END = 100, 1e-10
 #: The largest linear predictor, nats, that a fit is taken as finite for.
 _MAX_PREDICTOR = 30.0
@@ -135,6 +135,10 @@ def _as_floats(values: Array) -> FloatArray:
     return np.asarray(values, dtype=np.float64)
 
 
+def _is_small(step: FloatArray, coefficients: FloatArray) -> bool:
+    return bool(np.all(np.abs(step) <= _STEP_END * max(1.0, float(np.abs(coefficients).max()))))
+
+
 def _as_outcome(outcome: Array) -> FloatArray:
     return np.atleast_2d(_as_floats(outcome).T).T  # a column for one equation
 
@@ -190,13 +194,17 @@ class Regression:
         """
         weights = self._weights(table)
         self._check_design(weights)
-        coefficients = self._fit(weights)
+        one, back = self._with_even_columns(weights)
+        coefficients: FloatArray = back @ one._fit(weights)
         return coefficients, self.influence(table, coefficients)
 
     def influence(self, table: FloatArray, coefficients: FloatArray) -> FloatArray:
         """Return H^-1 x (y - mu) at a table, which may have negative cells, and coefficients; (K, cells)."""
-        curvature = self._curvature(self._weights(table), coefficients)
-        return np.asarray(np.linalg.solve(curvature, self.score(coefficients)), dtype=np.float64)
+        weights = self._weights(table)
+        one, back = self._with_even_columns(weights)
+        coefficients = _as_floats(np.linalg.solve(back, coefficients))
+        curvature = one._curvature(weights, coefficients)
+        return np.asarray(back @ np.linalg.solve(curvature, one.score(coefficients)), dtype=np.float64)
 
     def score(self, coefficients: FloatArray) -> FloatArray:
         """Return x (y - mu(x' beta)) on each cell, (K, cells); 0 on cells that are left out."""
@@ -211,20 +219,34 @@ class Regression:
         weights: (cells,), which may be negative, as those of corrected tables are.
         """
         weights = weights if self.included is None else weights * self.included
-        coefficients, size = start, self._spread(np.maximum(weights, 0.0))
+        one, back = self._with_even_columns(weights)
+        coefficients = _as_floats(np.linalg.solve(back, start))
         for _ in range(steps):
-            curvature = self._curvature(weights, coefficients)
+            curvature = one._curvature(weights, coefficients)
             if not np.isfinite(curvature).all() or np.linalg.eigvalsh(curvature).min() <= 0:
                 return None
-            step = np.linalg.solve(curvature, self.score(coefficients) @ weights)
+            step = _as_floats(np.linalg.solve(curvature, one.score(coefficients) @ weights))
             coefficients = coefficients + step
-            if np.abs(self.design @ coefficients.reshape(-1, self.design.shape[1]).T).max() > _MAX_PREDICTOR and (
+            if np.abs(one.design @ coefficients.reshape(-1, one.design.shape[1]).T).max() > _MAX_PREDICTOR and (
                 self.family != "linear"
             ):
                 return None
-            if np.all(np.abs(step) * size <= _STEP_END):
-                return coefficients
+            if _is_small(step, coefficients):
+                return _as_floats(back @ coefficients)
         return None
+
+    def _with_even_columns(self, weights: FloatArray) -> tuple[Regression, FloatArray]:
+        """Return the same on orthogonal columns of length 1, and the matrix that takes its coefficients to those here.
+
+        Years or degrees beside a constant are nearly parallel to it, so that rounding would hide where a fit ends.
+        """
+        shares = np.maximum(weights, 0.0) / max(float(np.maximum(weights, 0.0).sum()), 1e-300)
+        try:
+            back = np.linalg.inv(np.linalg.qr(self.design * np.sqrt(shares)[:, None])[1])
+        except np.linalg.LinAlgError:  # singular, which is found out by what the caller does
+            back = np.eye(self.design.shape[1])
+        every = np.kron(np.eye(self.outcome.shape[1]), back)
+        return evolve(self, design=self.design @ back), np.asarray(every, dtype=np.float64)
 
     def _weights(self, table: FloatArray) -> FloatArray:
         return table if self.included is None else table * self.included
@@ -259,13 +281,12 @@ class Regression:
     def _fit(self, weights: FloatArray) -> FloatArray:
         """Maximum likelihood on the cells, by Newton's method with halved steps."""
         coefficients = np.zeros(len(self.names))
-        size = self._spread(weights)
         value = self._loss(weights, coefficients)
         for _ in range(_MAX_STEPS):
             curvature, gradient = self._curvature(weights, coefficients), self.score(coefficients) @ weights
             if not np.isfinite(curvature).all() or np.linalg.cond(curvature) > 1e14:
                 raise self._separated()
-            step = np.linalg.solve(curvature, gradient)
+            step = _as_floats(np.linalg.solve(curvature, gradient))
             new = self._loss(weights, coefficients + step)
             for _ in range(40):
                 if new <= value + 1e-12 * abs(value):
@@ -273,7 +294,7 @@ class Regression:
                 step = step / 2
                 new = self._loss(weights, coefficients + step)
             coefficients, value = coefficients + step, new
-            if np.all(np.abs(step) * size <= _STEP_END):
+            if _is_small(step, coefficients):
                 return coefficients
         raise self._separated()
 
@@ -288,11 +309,6 @@ class Regression:
             top = np.maximum(predictor.max(axis=1), 0.0)
             potential = top + np.log(np.exp(-top) + np.exp(predictor - top[:, None]).sum(axis=1))
         return float(weights @ (potential - np.sum(self.outcome * predictor, axis=1)))
-
-    def _spread(self, weights: FloatArray) -> FloatArray:
-        """The root mean square of each coefficient's column, (K,)."""
-        squares = weights @ self.design**2 / max(float(weights.sum()), 1e-300)
-        return np.tile(np.sqrt(squares), self.outcome.shape[1])
 
     def _check_design(self, weights: FloatArray) -> None:
         if not weights.sum() > 0:

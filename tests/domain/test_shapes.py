@@ -810,11 +810,14 @@ def test_words_alone_need_no_threshold():
     ):  # fmt: skip
         found = table_of({"word": 900}, {}, 32, 10.0, counts | {f"word {one}": many for one, many in words.items()})
         assert [one for one in found["labels"] if one in labels] == labels and len(found["labels"]) == len(labels)
-    among = cells_to_count({"integer 2^9": 900, "word": 90}, 10.0)
-    assert "word NA" in among and "2^9 0" in among and "word NA" not in cells_to_count({"integer 2^9": 900}, 10.0)
-    gaps = dict.fromkeys(among, 1) | {"word NA": 95, "word high": 40, "word Y": 36, "word male": 36}
-    table = table_of({"integer 2^9": 900, "word": 90}, {}, 32, 10.0, gaps)
-    assert table["type"] == "integer" and "NA" in table["null_values"]
+    # Among numbers they may be codes, which labels tell from marks of what is missing.
+    assert has_labels({"word": 400, "integer zero": 300, "integer 2^0": 300}, 10.0)
+    codes = {"0": 300, "1": 290, "yes": 210, "no": 200}
+    table = table_of({"word": 410, "integer zero": 300, "integer 2^0": 290}, codes, 32, 10.0)
+    assert table["labels"] == ["0", "1", "yes", "no"]
+    assert "word" not in {place_of_cell(one) for one in cells_to_count({"integer 2^9": 900, "word": 90}, 10.0)}
+    gaps = table_of({"integer 2^9": 900, "word": 90}, {"NA": 95, "high": 40, "Y": 36, "male": 36}, 32, 10.0)
+    assert gaps["type"] == "integer" and gaps["null_values"][0] == "NA"
 
 
 def test_ranges_of_whole_numbers_have_their_ends():

@@ -75,6 +75,24 @@ def test_influence_is_the_derivative_towards_a_cell(one, seed):
         np.testing.assert_allclose(influence[:, cell], slope, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("start", [2005.0, -1.7e9])
+def test_a_column_far_from_zero_is_no_separation(start):
+    """Years, or seconds since 1970, beside a constant: values and influence are those around 0, whatever the units."""
+    steps = np.arange(17.0)
+    x, y = (one.reshape(-1) for one in np.meshgrid(steps * 1000.0, [-4e4, 9e4], indexing="ij"))
+    table = np.stack([1 + steps % 5 + 3 * steps, 3 + steps % 4], axis=1).reshape(-1)
+    results = []
+    for shift in (0.0, start):
+        design = np.stack([np.ones(len(x)), x + shift], axis=1)
+        one = Regression(attributes=("y", "x"), names=("Intercept", "x"), family="linear", design=design, outcome=y)
+        (end, slope), influence = one.evaluate(table / table.sum())
+        root = one.solve(table, np.array([end, slope * 1.5]), 50)
+        assert root is not None
+        results.append([end + slope * (shift + 5e3), slope, root[0] + root[1] * (shift + 5e3), root[1], *influence[1]])
+    assert results[0][1] == pytest.approx(np.polyfit(x, y, 1, w=np.sqrt(table))[0], rel=1e-8)
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-4)
+
+
 def test_cells_that_are_left_out_change_nothing():
     """A regression of complete cases is that of the other cells alone."""
     weights = np.random.default_rng(3).dirichlet(np.ones(18))
