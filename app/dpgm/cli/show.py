@@ -328,7 +328,7 @@ def print_chosen(
         print_out(f"note:    {note}")
     merged = [f"{name} ({len(codes)} as {max(codes) + 1})" for name, codes in merges_of(sessions).items()]
     if merged:
-        print_out(f"merged:  labels too rare to be told from noise, as one in larger tables: {', '.join(merged)}")
+        print_out(f"merged:  labels too rare, or bins too fine, for the noise of larger tables: {', '.join(merged)}")
     if verbose:
         rows = [[number, *_step_row(step)] for number, step in enumerate(steps, start=1)]
         print_table(["step", "what", "of", "cost", "tables"], rows)

@@ -14,19 +14,23 @@ __all__ = ["RARE", "find_merges", "measured_before", "merge_rare_codes", "merge_
 #: Standard deviations of its noise below which a code's count is rare. MST takes 3 and merges all rare codes into one;
 #: blocks of them keep more, and 2 was more accurate than 3 and 4.
 RARE = 2.0
+#: Bins of numbers are rare too where a cell of two such has, on average, fewer standard deviations than this.
+_IN_PAIRS = 3.0
 
 
-def merge_rare_codes(counts: FloatArray, deviation: float) -> tuple[int, ...] | None:
+def merge_rare_codes(counts: FloatArray, deviation: float, least: float = 0.0) -> tuple[int, ...] | None:
     """The new code of each code, where at least two are rare; None where that changes nothing.
 
-    counts: noisy, (codes,), records. deviation: of their noise, records. Rare codes are gathered in their order, others
-    passed over, until together they are rare no more; so bins and other ordered codes are merged with their neighbours.
+    counts: noisy, (codes,), records. deviation: of their noise, records. least: records below which codes are rare, if
+    more than `RARE` deviations. Rare codes are gathered in their order, others passed over, until together they are
+    rare no more; so bins and other ordered codes are merged with their neighbours.
     Source: McKenna, Miklau and Sheldon (2021), MST, for the rule of what is rare.
 
     >>> merge_rare_codes(np.array([100.0, 2.0, 1.0, 90.0]), 10.0)
     (0, 1, 1, 2)
     """
-    rare = counts < RARE * deviation
+    least = max(least, RARE * deviation)
+    rare = counts < least
     if np.count_nonzero(rare) < 2:
         return None
     blocks, size = 0, 0  # blocks so far; codes in the one that is open
@@ -42,21 +46,28 @@ def merge_rare_codes(counts: FloatArray, deviation: float) -> tuple[int, ...] | 
             blocks += 1
         new_codes.append(last)
         gathered, size = gathered + count, size + 1
-        if gathered >= RARE * deviation * math.sqrt(size):
+        if gathered >= max(least, RARE * deviation * math.sqrt(size)):
             size = 0
     return tuple(new_codes) if blocks < len(counts) else None
 
 
 def find_merges(measured: NoisyTables, session: Session) -> dict[str, tuple[int, ...]]:
     """The new codes of each attribute that has rare ones, by noisy one-way tables. Codes that constraints are about
-    stay as they are, and those that a table of several attributes told apart."""
+    stay as they are, and those that a table of several attributes told apart.
+
+    With b bins each, a table of two columns has N / b^2 records in a cell, so bins have sqrt(3 deviations N) at least:
+    more bins lose dependence in the noise.
+    """
     told_apart = {name for clique in measured_before(session) for name in clique}
     merges = {}
     for number, (name, *others) in enumerate(measured.structure.cliques):
         if others or name in told_apart or name in measured.structure.domain.constrained:
             continue  # what constraints say of a label would be lost
         counts = measured.tables.group(number).reshape(-1).astype(np.float64)
-        new_codes = merge_rare_codes(counts, math.sqrt(float(measured.variances[number])))
+        deviation = math.sqrt(float(measured.variances[number]))
+        binned = measured.structure.domain[name].edges is not None
+        in_pairs = math.sqrt(max(0.0, _IN_PAIRS * deviation * float(counts.sum()))) if binned else 0.0
+        new_codes = merge_rare_codes(counts, deviation, in_pairs)
         if new_codes is not None:
             merges[name] = new_codes
     return merges
@@ -75,6 +86,6 @@ def merge_session_codes(session: Session, merges: Mapping[str, tuple[int, ...]])
     session.coarsen(merges)
     listed = ", ".join(f"{name} {len(codes)} to {max(codes) + 1}" for name, codes in merges.items())
     return [
-        f"codes rarer than {RARE:g} standard deviations of the noise were merged with others: {listed}; merge = false "
-        "leaves them as they are"
+        f"codes rarer than {RARE:g} standard deviations of the noise, and bins too fine for tables of pairs, were "
+        f"merged with others: {listed}; merge = false leaves them as they are"
     ]

@@ -1,7 +1,10 @@
 """Which codes are merged."""
 
 import numpy as np
+import pyarrow as pa
 from dpgm_select.merging import merge_rare_codes
+
+from dpgm_core import Budget, Domain, SeededRandomness, fit
 
 
 def test_common_codes_stay_alone() -> None:
@@ -19,3 +22,34 @@ def test_rare_codes_are_gathered_until_they_are_rare_no_more() -> None:
 def test_what_noise_made_negative_is_rare() -> None:
     """All codes may be: then they are one."""
     assert merge_rare_codes(np.array([-3.0, -1.0, 1.0]), 5.0) == (0, 0, 0)
+
+
+def test_bins_too_fine_for_pairs_are_merged():
+    """Codes below `least` are gathered until they reach it; a commoner one stays."""
+    actual = merge_rare_codes(np.array([30.0, 30.0, 90.0, 50.0, 40.0, 10.0]), 1.0, 80.0)
+    assert actual == (0, 0, 1, 0, 2, 2)
+
+
+def test_correlation_is_not_lost_in_many_bins():
+    """Of 5,000 records in 60 bins each, correlated by .8, the model had .27 when all bins were told apart; seeded."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=5000)
+    y = 0.8 * x + 0.6 * rng.normal(size=5000)
+    codes = [np.clip((one + 3) * 10, 0, 59).astype(int) for one in (x, y)]
+    bins = {"type": "integer", "bins": list(range(61))}
+    domain = Domain.from_dict({"attributes": {"x": bins, "y": bins}})
+    table = pa.table({"x": codes[0], "y": codes[1]})
+    model = fit(
+        table,
+        "auto",
+        Budget.approx(3, "1e-6"),
+        workload=domain,
+        neighbours="add-remove",
+        randomness=SeededRandomness(4),
+    ).model
+    pair = model.marginal(("x", "y"))[:60, :60]
+    at = np.arange(60.0)
+    one, other = at - pair.sum(axis=1) @ at / pair.sum(), at - pair.sum(axis=0) @ at / pair.sum()
+    covariance = one @ pair @ other
+    found = covariance / np.sqrt((pair.sum(axis=1) @ one**2) * (pair.sum(axis=0) @ other**2))
+    assert found > 0.6 and np.corrcoef(codes)[0, 1] > 0.78
