@@ -717,8 +717,8 @@ def _merged_labels(material: Material) -> list[Html]:
         for one, codes in list(merged.items())[:200]
     ]
     words = (
-        "Labels too rare, and bins too fine, for the noise were taken together, as released tables told; the model tells them "
-        "apart again."
+        "Labels too rare, and bins too fine, for the noise were taken together, as released tables told; the model "
+        "tells them apart again."
     )
     return [Html("<h3>Merged labels</h3>"), paragraph(words), listing(items)]
 

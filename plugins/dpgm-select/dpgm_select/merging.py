@@ -15,7 +15,7 @@ __all__ = ["RARE", "find_merges", "measured_before", "merge_rare_codes", "merge_
 #: blocks of them keep more, and 2 was more accurate than 3 and 4.
 RARE = 2.0
 #: Bins of numbers are rare too where a cell of two such has, on average, fewer standard deviations than this.
-_IN_PAIRS = 3.0
+_IN_PAIRS = 2.0
 
 
 def merge_rare_codes(counts: FloatArray, deviation: float, least: float = 0.0) -> tuple[int, ...] | None:
@@ -55,7 +55,7 @@ def find_merges(measured: NoisyTables, session: Session) -> dict[str, tuple[int,
     """The new codes of each attribute that has rare ones, by noisy one-way tables. Codes that constraints are about
     stay as they are, and those that a table of several attributes told apart.
 
-    With b bins each, a table of two columns has N / b^2 records in a cell, so bins have sqrt(3 deviations N) at least:
+    With b bins each, a table of two columns has N / b^2 records in a cell, so bins have sqrt(2 deviations N) at least:
     more bins lose dependence in the noise.
     """
     told_apart = {name for clique in measured_before(session) for name in clique}
