@@ -72,7 +72,7 @@ _SPIKE = 4
 #: A place needs `EDGE` standard deviations of persons to widen a range by itself, this much of it more for each other
 #: place between, up to so many times, and that many where it has the other sign. Places of numbers this many powers of
 #: two below the largest, which have few values, do not count as between.
-_EACH_AWAY, _FAR, _NEGATIVE, _NEAR_ZERO = 0.4, 3.0, 2.0, 4
+_EACH_AWAY, _FAR, _NEGATIVE, _NEAR_ZERO = 0.4, 3.5, 2.0, 4
 #: The end of a range thins out where the outer half of its place has at most this share of the inner half, whose
 #: persons are so many standard deviations; then the next place needs so many times as many persons.
 _THIN, _THICK, _BEYOND = 1 / 6, 2.0, 2.0
