@@ -214,31 +214,41 @@ def merge_pools(merge: MergedAttribute, pools: IntArray) -> MergedAttribute | No
     )
 
 
-def block_weights(counts: FloatArray, variance: float, codes: IntArray) -> FloatArray:
+def block_weights(counts: FloatArray, variance: float, codes: IntArray, ordered: bool = False) -> FloatArray:
     """Return p(code | block) from noisy counts, (labels,): shrunk toward the block's mean, and above 0 under noise.
 
-    variance: of the noise of a count. Codes are merged because noise hides their counts, so the counts of a block
-    differ mostly by noise: unshrunk, they would make rare codes common and others impossible. They are shrunk as far as
-    noise and sampling explain their spread (the positive-part rule of James and Stein, with as many degrees of freedom
-    as there are, so that two codes are shrunk too), then projected on the nearest distribution, and each gets a part of
-    the noise's standard deviation more, as noise rules out no code. A block without positive counts is spread evenly.
+    variance: of the noise of a count. ordered: whether codes are bins of numbers; then they are shrunk toward a line
+    through the block. Codes are merged because noise hides their counts, so the counts of a block differ mostly by
+    noise: unshrunk, they would make rare codes common and others impossible. They are shrunk as far as noise explains
+    their spread (the positive-part rule of James and Stein, with as many degrees of freedom as there are, so that two
+    codes are shrunk too), and so is the line; then they are projected on the nearest distribution, and each gets a part
+    of the noise's standard deviation more, as noise rules out no code. A block without positive counts is spread evenly.
     """
     weights = np.ones(len(counts))
     for block in range(int(codes.max()) + 1):
         inside = np.flatnonzero(codes == block)
-        if len(inside) == 1:
+        size = len(inside)
+        if size == 1:
             continue
-        weights[inside] = 1 / len(inside)
+        weights[inside] = 1 / size
         mean = float(counts[inside].mean())
         if mean <= 0:
             continue
-        apart = counts[inside] - mean
-        spread = float(apart @ apart)
-        explained = (len(inside) - 1) * (variance + mean) if variance > 0 else 0.0
-        shrunk = mean + max(0.0, 1 - explained / spread) * apart if spread > 0 else np.full(len(inside), mean)
-        likely = mean * len(inside) * _nearest(shrunk / shrunk.sum()) + _MIN_NOISE_SHARE * math.sqrt(variance)
+        line, free = np.full(size, mean), size - 1
+        if ordered and size > 2:
+            places = (np.arange(size) - (size - 1) / 2) / math.sqrt(size * (size**2 - 1) / 12)  # of unit length
+            rise = float(places @ counts[inside])
+            line, free = line + _shrink(rise * places, variance), free - 1
+        likely = mean * size * _nearest((line + _shrink(counts[inside] - line, free * variance)) / (mean * size))
+        likely += _MIN_NOISE_SHARE * math.sqrt(variance)
         weights[inside] = likely / likely.sum()
     return weights
+
+
+def _shrink(values: FloatArray, noise: float) -> FloatArray:
+    """Return values without the part of their sum of squares that noise explains."""
+    spread = float(values @ values)
+    return values * max(0.0, 1 - noise / spread) if spread > 0 else values
 
 
 def _redraw(level: MergedAttribute, expected: FloatArray, generator: np.random.Generator) -> MergedAttribute:
@@ -299,7 +309,7 @@ def _merged_attribute(fine: Domain, name: str, new: Sequence[int], releases: Seq
         return MergedAttribute(codes=codes, weights=weights, counts=counts, variance=variance, precision=precision)
     bottom = sum(1 / noise.variance for noise, _ in measured)
     counts, variance = np.sum([table / noise.variance for noise, table in measured], axis=0) / bottom, 1 / bottom
-    weights = block_weights(counts, variance, codes)
+    weights = block_weights(counts, variance, codes, fine[name].edges is not None)
     return MergedAttribute(codes=codes, weights=weights, counts=counts, variance=variance)
 
 
