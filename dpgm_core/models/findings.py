@@ -16,6 +16,11 @@ independence comes from three moments of sums of squared normal deviates. Noise 
 is drawn as Laplace noise instead, with a fixed seed, and beyond the largest draws the chance falls exponentially in the
 root of Q, as it does for Laplace noise. A column has f_k alone, against even shares.
 
+A model may still lose what its tables tell. Of a found pair of attributes with numbers the sums with f and g that are
+linear in the ranks of the codes, over N, are compared: r = sum f(i) g(j) T_ij / N, a rank correlation, has noise of
+known variance, and the model's own table has another r. Where they differ by more than a tenth and four standard
+deviations, which noise alone makes of 1 pair in 16,000, the model lost correlation.
+
 Of columns, and of pairs, those count as found that the rule of Benjamini and Hochberg takes at half a per cent. It
 bounds the expected share of noise in one table's findings; over many tables the share is larger where few of them are
 true, and chances are not exact: of all that was called found on generated tables, less than 1 in 100 was noise.
@@ -29,24 +34,27 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import asdict, evolve, frozen
 
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core.domain.domain import Domain
 from dpgm_core.models.corrections import cell_covariance, effects_of_each
 from dpgm_core.models.effects import Effects, Measured, code_weights, combine_tables, tables_of
 from dpgm_core.models.model import Model
+from dpgm_core.models.within_bins import bin_distribution
 from dpgm_core.releases.release import discoveries
 from dpgm_core.releases.totals import counted
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.tables import margin_of
 
-__all__ = ["Finding", "Findings", "expected_errors", "measure_findings", "say_errors"]
+__all__ = ["Correlation", "Finding", "Findings", "expected_errors", "measure_findings", "say_errors"]
 
 #: Share of what is called found in a table that may be noise; level of the errors of shares.
 _FALSE_SHARE, _LEVEL = 0.005, 0.9
 #: Share of its unknown label above which a column tells nothing.
 UNKNOWN_SHARE = 0.95
+#: A model loses a correlation that is so much, and so many standard deviations, from that of its tables.
+_LOST, _LOST_DEVIATIONS = 0.1, 4.0
 #: Names that a sentence spells out.
 _MAX_NAMES = 8
 #: Draws of noise with heavy tails, their share beyond which the tail is extrapolated, and the largest table drawn.
@@ -56,10 +64,25 @@ _MAX_GROUPS = 128
 
 
 @frozen(kw_only=True)
+class Correlation:
+    """The rank correlation of a pair: by its tables, by the model, and the standard deviation of the noise in it."""
+
+    tables: float
+    model: float
+    deviation: float
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the model has another one than the tables, beyond noise."""
+        return abs(self.tables - self.model) > max(_LOST, _LOST_DEVIATIONS * self.deviation)
+
+
+@frozen(kw_only=True)
 class Finding:
     """A column or pair. chance: that noise and sampling make as much. error: of a share, half of its 90 % interval.
 
     is_unknown: whether nearly all values of a column, whose labels were searched, are too rare for a label.
+    correlation: of ranks, of a found pair of numbers, by its tables.
     """
 
     names: Clique
@@ -68,6 +91,7 @@ class Finding:
     error: float
     found: bool = False
     is_unknown: bool = False
+    correlation: Correlation | None = None
 
     @property
     def is_told(self) -> bool:
@@ -85,12 +109,13 @@ class Findings:
 
     @property
     def colour(self) -> str:
-        """Return "red" if noise covers all, "amber" if it covers some column or every pair that was asked for."""
+        """Return "red" if noise covers all, "amber" if it covers some column or every pair that was asked for, or if
+        the model lost a correlation."""
         clear = [one.is_told for one in self.columns]
         if not any(clear):
             return "red"
         pairs = any(one.found for one in self.pairs) or not (self.pairs or self.unchecked)
-        return "green" if all(clear) and pairs else "amber"
+        return "green" if all(clear) and pairs and not self._lost else "amber"
 
     @property
     def verdict(self) -> str:
@@ -104,7 +129,7 @@ class Findings:
     def sentences(self) -> list[str]:
         """Return what was found in words: columns, pairs, errors."""
         errors = say_errors([one.error for one in self.columns], [one.error for one in self.pairs])
-        return [*filter(None, [self._of_unknown(), self._of_columns(), self._of_pairs(), errors])]
+        return [*filter(None, [self._of_unknown(), self._of_columns(), self._of_pairs(), self._of_lost(), errors])]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as plain values."""
@@ -113,6 +138,7 @@ class Findings:
             return [
                 {"names": list(one.names), "found": one.found, "chance": one.chance, "error": one.error}
                 | ({"unknown": True} if one.is_unknown else {})
+                | ({} if one.correlation is None else {"rank_correlation": asdict(one.correlation)})
                 for one in findings
             ]
 
@@ -146,6 +172,18 @@ class Findings:
         if not count:
             return f"no pair was measured{rest}" if self.unchecked else ""
         return f"{found:,} of {count:,} measured pairs found to depend{rest}"
+
+    @property
+    def _lost(self) -> list[Finding]:
+        return [one for one in self.pairs if one.correlation is not None and one.correlation.is_lost]
+
+    def _of_lost(self) -> str:
+        lost = [
+            f"{' and '.join(one.names)} ({one.correlation.model:.2f}, not {one.correlation.tables:.2f})"
+            for one in self._lost
+            if one.correlation is not None
+        ]
+        return f"the model has other rank correlations than its tables: {_listed(lost)}" * bool(lost)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -193,8 +231,56 @@ def measure_findings(model: Model) -> Findings | None:
     grid = model._grid(names, {})
     tables = [table for one in model.learned for table in tables_of(one, names, grid.blocks, grid.merges)]
     total = min((counted(one) for one in model.learned), key=lambda one: one[1])
-    pairs = [_measure(pair, one, heavy) for pair, one in _effects_of_pairs(names, grid.blocks, tables, total)]
-    return Findings(columns=_find(columns), pairs=_find(pairs), unchecked=math.comb(len(names), 2) - len(pairs))
+    effects_of_pairs = dict(_effects_of_pairs(names, grid.blocks, tables, total))
+    pairs = _find([_measure(pair, one, heavy) for pair, one in effects_of_pairs.items()])
+    places = {name: order for name in names if (order := _order_of(model, name)) is not None}
+    numbers = [one.names for one in pairs if one.found and places.keys() >= set(one.names)]
+    here = model.coarse.marginals_of(numbers) if numbers else {}
+    compared = {
+        pair: _compare(effects_of_pairs[pair], table, [places[name] for name in pair]) for pair, table in here.items()
+    }
+    pairs = tuple(evolve(one, correlation=compared.get(one.names)) for one in pairs)
+    return Findings(columns=_find(columns), pairs=pairs, unchecked=math.comb(len(names), 2) - len(pairs))
+
+
+def _order_of(model: Model, name: str) -> FloatArray | None:
+    """Return the mean number of each code, of each block where codes were merged, NaN where missing; None of texts."""
+    attribute = model.domain[name]
+    numbers = bin_distribution(attribute)
+    if numbers is None or np.count_nonzero(numbers.present) < 2:
+        return None
+    means, merged = numbers.moments()[0], model._merged_codes and model._merged_codes.of.get(name)
+    if not merged:
+        return means
+    weights = np.where(numbers.present, merged.weights, 0.0)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(
+            np.bincount(merged.codes, weights * np.nan_to_num(means)) / np.bincount(merged.codes, weights)
+        )
+
+
+def _compare(effects: Effects, model: FloatArray, places: Sequence[FloatArray]) -> Correlation | None:
+    """Return the rank correlation by tables and by the model; missing values count as the mean rank.
+
+    model: its table. places: of each axis, the number of each code, NaN where missing. None where one does not vary.
+    """
+    functions = []
+    for weights, numbers in zip(code_weights(effects.table / effects.total), places, strict=True):
+        present = np.isfinite(numbers)
+        _, level = np.unique(numbers[present], return_inverse=True)
+        shares = np.bincount(level, weights[present]) / weights[present].sum()
+        ranks = np.zeros(len(weights))
+        ranks[present] = (np.cumsum(shares) - shares / 2)[level] - 0.5
+        length = math.sqrt(float(weights @ ranks**2))
+        if length <= 0:
+            return None
+        functions.append(ranks / length)
+    product = np.multiply.outer(*functions)
+    return Correlation(
+        tables=float(np.sum(product * effects.table)) / effects.total,
+        model=float(np.sum(product * model)),
+        deviation=math.sqrt(float(effects.noise(product[None])[0, 0])) / effects.total,
+    )
 
 
 def expected_errors(

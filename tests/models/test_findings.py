@@ -9,12 +9,20 @@ import pyarrow as pa
 import pytest
 from attrs import evolve
 from scipy.special import ndtri
-from scipy.stats import binom, chi2_contingency, chisquare
+from scipy.stats import binom, chi2_contingency, chisquare, spearmanr
 
 from dpgm_core import Attribute, Budget, Domain, Model, Structure, Tables, fit, release
 from dpgm_core.models.corrections import effects_of_each
 from dpgm_core.models.effects import combine_tables, tables_of
-from dpgm_core.models.findings import Finding, _effects_of_pairs, _find, _Score, measure_findings, say_errors
+from dpgm_core.models.findings import (
+    Finding,
+    _compare,
+    _effects_of_pairs,
+    _find,
+    _Score,
+    measure_findings,
+    say_errors,
+)
 from dpgm_core.releases.totals import counted
 from tests.fixtures import seeded
 
@@ -239,3 +247,48 @@ def test_a_column_whose_values_are_unknown_tells_nothing():
 
 def test_errors_as_large_as_all_shares_are_said_in_digits():
     assert "about 100 percentage points" in say_errors([1.0], []) and "e+" not in say_errors([0.9951], [0.999])
+
+
+def test_rank_correlations_are_those_of_the_textbook():
+    """Without noise Spearman's, with ties, and its noise in a table has the deviation that is stated, also where codes
+    are missing or in any order."""
+    rng, shape = np.random.default_rng(6), (4, 5)
+    counts = rng.integers(5, 200, size=shape).astype(float)
+    places = [np.array([0.0, 1.0, 2.0, 2.0]), np.array([3.0, 1.0, math.nan, 2.0, 9.0])]
+    present = np.isfinite(places[1])
+    rows, columns = np.nonzero(counts[:, present])
+    times = counts[:, present].astype(int).ravel()
+    expected = spearmanr(np.repeat(places[0][rows], times), np.repeat(places[1][present][columns], times)).statistic
+
+    def compared(noise, variance):
+        made = [(("a", "b"), (counts * present + noise), variance, True)]
+        return _compare(combine_tables(("a", "b"), shape, made, (made[0][1].sum(), 0.0)), counts / counts.sum(), places)
+
+    assert compared(0.0, 1e-9).tables == pytest.approx(expected, rel=1e-3)
+    drawn = [compared(rng.normal(scale=3.0, size=shape), 9.0) for _ in range(400)]
+    # the deviation of 400 normal deviates has a standard error of 3.5 %; five of them are a false alarm of 6e-7
+    assert np.std([one.tables for one in drawn]) == pytest.approx(drawn[0].deviation, rel=0.25)
+    assert (
+        _compare(
+            combine_tables(("a", "b"), shape, [(("a", "b"), counts, 1.0, True)], (1.0, 0.0)),
+            counts,
+            [np.zeros(4), places[1]],
+        )
+        is None
+    )
+
+
+def test_a_model_that_lost_a_correlation_is_no_success():
+    """Tables of two numbers with a correlation of .8: a model without it is amber, and says so; the right one green."""
+    rng, edges = np.random.default_rng(7), [-math.inf, -1, 0, 1, math.inf]
+    one = rng.normal(size=4000)
+    codes = np.stack([np.digitize(x, edges) - 1 for x in (one, 0.8 * one + 0.6 * rng.normal(size=4000))], axis=1)
+    structure = Structure(Domain(Attribute.of_bins(name, edges, unknown="?") for name in "ab"), [("a", "b")])
+    right = fit(codes, structure, Budget.zcdp(1), mechanism="gaussian", **seeded(1)).model
+    found = measure_findings(right)
+    assert found.colour == "green" and found.pairs[0].correlation.tables == pytest.approx(0.75, abs=0.05)
+    lost = measure_findings(Model(structure, Tables.zeros(structure), releases=right.releases))
+    assert lost.colour == "amber" and lost.to_dict()["pairs"][0]["rank_correlation"]["model"] == pytest.approx(
+        0, abs=0.01
+    )
+    assert "the model has other rank correlations than its tables: a and b (0.00, not 0.7" in " ".join(lost.sentences())
