@@ -9,10 +9,12 @@ released, sums of products of binary attributes, each table tells about the effe
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
+from typing import TypeAlias
 
 import numpy as np
 from attrs import frozen
@@ -36,8 +38,14 @@ __all__ = [
 _LEAST_VARIANCE = 1e-6
 # Vectors, and their cells in all: more leave the cache, and take twice as long.
 _AT_ONCE, _CELLS_AT_ONCE = 64, 2**17
+# Of the prior variance of bins, the share of waves whose variance falls with this power of their number.
+_SMOOTH, _POWER = 0.9, 4.0
 #: Labels; of an attribute that has more the matrix of contrasts, of the order of their square, is never made.
 WIDE = 256
+
+
+#: The labels of an axis, and how many of them, the first ones, are bins of numbers in their order.
+Axis: TypeAlias = tuple[int, int]
 
 
 @frozen(kw_only=True)
@@ -55,19 +63,51 @@ class Holder:
 
 
 @lru_cache(maxsize=256)
-def contrasts(size: int) -> FloatArray:
-    """(size, size - 1): orthonormal columns that sum to 0 (Helmert's).
+def contrasts(size: int, bins: int = 0) -> FloatArray:
+    """(size, size - 1): orthonormal columns that sum to 0: Helmert's, of the first `bins` labels cosines.
 
     >>> contrasts(3).round(3).tolist()
     [[0.707, 0.408], [-0.707, 0.408], [0.0, -0.816]]
+    >>> contrasts(4, 3).round(3).tolist()
+    [[0.707, 0.408, 0.289], [0.0, -0.816, 0.289], [-0.707, 0.408, 0.289], [0.0, 0.0, -0.866]]
     """
     matrix = np.zeros((size, size - 1))
     for column in range(size - 1):
         matrix[: column + 1, column] = 1.0
         matrix[column + 1, column] = -(column + 1.0)
         matrix[:, column] /= math.sqrt((column + 1) * (column + 2))
+    if bins:
+        places, waves = np.arange(bins) + 0.5, np.arange(1, bins)
+        matrix[:bins, : bins - 1] = math.sqrt(2 / bins) * np.cos(np.pi / bins * np.outer(places, waves))
     matrix.flags.writeable = False
     return matrix
+
+
+@lru_cache(maxsize=256)
+def prior_variances(size: int, bins: int) -> FloatArray:
+    """(size - 1,): of each contrast, 1 in the mean over those of bins: long waves are larger than short ones.
+
+    >>> prior_variances(4, 3).round(2).tolist()
+    [1.79, 0.21, 1.0]
+    """
+    variances = np.ones(size - 1)
+    if bins:
+        smooth = np.arange(1.0, bins) ** -_POWER
+        variances[: bins - 1] = _SMOOTH * smooth / smooth.mean() + 1 - _SMOOTH
+    variances.flags.writeable = False
+    return variances
+
+
+def bins_of(release: NoisyTables) -> dict[str, int]:
+    """Return of attributes of bins how many of their codes, the first ones, are bins in their order."""
+    session, bins = release.session, {}
+    for one in release.structure.domain:
+        new: Sequence[int] = range(one.size)
+        if session is not None and one.name in session.merges:  # blocks are in the order of their first codes
+            new, one = session.merges[one.name], session.workload.domain[one.name]
+        if one.edges is not None and max(new) < WIDE:
+            bins[one.name] = len({*new[: len(one.edges) - 1]})
+    return {name: count for name, count in bins.items() if count > 2}
 
 
 def contrast_rows(labels: IntArray, first: int, count: int) -> FloatArray:
@@ -101,14 +141,22 @@ class Effect:
     part: slice
 
 
+def axes_of_tables(structure: Structure, bins: Mapping[str, int]) -> list[list[Axis]]:
+    """Return the axes of each table."""
+    return [
+        [(size, bins.get(name, 0)) for name, size in zip(group[0], shape, strict=True)]
+        for group, shape in zip(structure.groups, structure.shapes, strict=True)
+    ]
+
+
 @frozen(kw_only=True)
 class _Level:
     """One axis of every table. order: place of each entry before, the axis first; back: its inverse. parts: (entries,
-    labels of the axis); entries of tables without that axis come first and have one."""
+    labels of the axis and bins among them); entries of tables without that axis come first and have one."""
 
     order: IntArray
     back: IntArray
-    parts: tuple[tuple[slice, int], ...]
+    parts: tuple[tuple[slice, Axis], ...]
 
 
 @frozen(eq=False, slots=False)
@@ -121,6 +169,7 @@ class _Products:
     """
 
     structure: Structure
+    bins: Mapping[str, int]
 
     def of(self, values: FloatArray) -> FloatArray:
         """Return the coefficients of tables (cells, m)."""
@@ -143,17 +192,17 @@ class _Products:
         levels = []
         place_of = np.arange(self.structure.cells)  # of each cell, in the order of the level before
         for axis in range(max(map(len, self.structure.shapes), default=0)):
-            by_size: dict[int, list[IntArray]] = {}
-            for where, shape in zip(self.structure.slices, self.structure.shapes, strict=True):
-                cells = np.arange(where.start, where.stop).reshape(shape)
-                size = shape[axis] if axis < len(shape) else 1
-                by_size.setdefault(size, []).append(
-                    np.moveaxis(cells, axis, 0).reshape(size, -1) if size > 1 else cells.reshape(1, -1)
+            by_axis: dict[Axis, list[IntArray]] = {}
+            for where, axes in zip(self.structure.slices, axes_of_tables(self.structure, self.bins), strict=True):
+                cells = np.arange(where.start, where.stop).reshape([size for size, _ in axes])
+                own = axes[axis] if axis < len(axes) else (1, 0)
+                by_axis.setdefault(own, []).append(
+                    np.moveaxis(cells, axis, 0).reshape(own[0], -1) if own[0] > 1 else cells.reshape(1, -1)
                 )
             parts, low, order = [], 0, list[IntArray]()
-            for size in sorted(by_size):
-                order.append(np.concatenate(by_size[size], axis=1).ravel())
-                parts.append((slice(low, low + len(order[-1])), size))
+            for own in sorted(by_axis):
+                order.append(np.concatenate(by_axis[own], axis=1).ravel())
+                parts.append((slice(low, low + len(order[-1])), own))
                 low += len(order[-1])
             cells_of = np.concatenate(order)
             order_of = place_of[cells_of]
@@ -186,6 +235,8 @@ class Basis:
     groups: int
     variances: FloatArray
     weights: FloatArray
+    waves: FloatArray
+    bins: Mapping[str, int]
 
     def potentials(self, phi: FloatArray) -> FloatArray:
         """B phi: (p,) or (p, m) to (cells,) or (cells, m), each column in one piece."""
@@ -228,7 +279,7 @@ class Basis:
         The constant does not count: the model of these parameters is the same.
         """
         phi, effects = np.zeros(self.size), _effects_of(potentials.structure)
-        products = _Products(potentials.structure)
+        products = _Products(potentials.structure, self.bins)
         coefficients = products.of(np.asarray(potentials.values, dtype=np.float64)[:, None])[:, 0]
         for effect in self.effects:
             for number, order in effects.get(effect.cliques, ()):
@@ -240,22 +291,23 @@ class Basis:
     def by_table(self) -> tuple[tuple[tuple[slice, ...], FloatArray], ...]:
         """For each table the parameters it tells about, and its rows of B in their columns (cells, q)."""
         tables = []
-        for number, (where, shape) in enumerate(zip(self.structure.slices, self.structure.shapes, strict=True)):
+        axes_of = axes_of_tables(self.structure, self.bins)
+        for number, (where, axes) in enumerate(zip(self.structure.slices, axes_of, strict=True)):
             here = [(one.part, holder) for one in self.effects for holder in one.holders if holder.group == number]
             whole: FloatArray = np.ones((1, 1))
-            for size in shape:
-                whole = np.asarray(np.kron(whole, _with_ones(size)), np.float64)
+            for size, bins in axes:
+                whole = np.asarray(np.kron(whole, _with_ones(size, bins)), np.float64)
             rows = [
                 holder.share * whole[:, _coefficients(self.structure, number, holder.order) - where.start]
                 for _, holder in here
             ]
-            columns = np.concatenate(rows, axis=1) if rows else np.empty((math.prod(shape), 0))
+            columns = np.concatenate(rows, axis=1) if rows else np.empty((where.stop - where.start, 0))
             tables.append((tuple(part for part, _ in here), columns))
         return tuple(tables)
 
     @cached_property
     def _products(self) -> _Products:
-        return _Products(self.structure)
+        return _Products(self.structure, self.bins)
 
     @cached_property
     def _roles(self) -> tuple[IntArray, FloatArray]:
@@ -289,8 +341,11 @@ def basis_of(release: NoisyTables) -> Basis:
     """The basis for the release's structure and noise; tied groups have the effects of their shared tables."""
     structure = release.structure
     variances = np.maximum(release.variances, _LEAST_VARIANCE)
+    # Tied cliques have other attributes on the same axis.
+    bins = bins_of(release) if max(structure.multiplicities) == 1 and not release.contrasts else {}
     effects: list[Effect] = []
     columns: list[tuple[float, ...]] = []
+    waves = [np.ones(0)]
     group_of, groups = _groups(structure)
     start = 0
     for cliques, tables in _effects_of(structure).items():
@@ -309,6 +364,10 @@ def basis_of(release: NoisyTables) -> Basis:
         effects.append(Effect(cliques=cliques, holders=holders, shape=shape, part=slice(start, start + size)))
         start += size
         columns += [(group_of[cliques], 1 / precision.sum(), 1 / np.sum(1 / outside))] * size
+        variances_of = [
+            prior_variances(labels, bins.get(name, 0)) for name, labels in zip(cliques[0], shape, strict=True)
+        ]
+        waves.append(functools.reduce(np.multiply.outer, variances_of).ravel())
     table = np.array(columns).reshape(-1, 3)
     return Basis(
         structure=structure,
@@ -317,7 +376,9 @@ def basis_of(release: NoisyTables) -> Basis:
         group=table[:, 0].astype(np.intp),
         groups=groups,
         variances=table[:, 1],
-        weights=table[:, 2],
+        weights=table[:, 2] / np.concatenate(waves),
+        waves=np.concatenate(waves),
+        bins=bins,
     )
 
 
@@ -388,17 +449,18 @@ def _coefficients(structure: Structure, number: int, order: tuple[int, ...]) -> 
 
 
 @lru_cache(maxsize=256)
-def _with_ones(size: int) -> FloatArray:
+def _with_ones(size: int, bins: int) -> FloatArray:
     """[1, contrasts], (size, size)."""
-    matrix = np.hstack([np.ones((size, 1)), contrasts(size)])
+    matrix = np.hstack([np.ones((size, 1)), contrasts(size, bins)])
     matrix.flags.writeable = False
     return matrix
 
 
-def _as_contrasts(size: int, labels: FloatArray) -> FloatArray:
-    """Return the sum and the contrasts of the first axis, of `size` labels."""
+def _as_contrasts(axis: Axis, labels: FloatArray) -> FloatArray:
+    """Return the sum and the contrasts of the first axis."""
+    size = axis[0]
     if size <= WIDE:
-        product: FloatArray = np.matmul(_with_ones(size).T, labels)
+        product: FloatArray = np.matmul(_with_ones(*axis).T, labels)
         return product
     heights, counts = _heights(np.arange(size - 1))[:, None], np.arange(1.0, size)[:, None]
     sums = np.cumsum(labels, axis=0)
@@ -406,10 +468,11 @@ def _as_contrasts(size: int, labels: FloatArray) -> FloatArray:
     return np.concatenate([sums[-1:], differences])
 
 
-def _as_labels(size: int, coefficients: FloatArray) -> FloatArray:
-    """Return the sum of these multiples of 1 and of each contrast of `size` labels, along the first axis."""
+def _as_labels(axis: Axis, coefficients: FloatArray) -> FloatArray:
+    """Return the sum of these multiples of 1 and of each contrast of the labels, along the first axis."""
+    size = axis[0]
     if size <= WIDE:
-        product: FloatArray = np.matmul(_with_ones(size), coefficients)
+        product: FloatArray = np.matmul(_with_ones(*axis), coefficients)
         return product
     weighted = coefficients[1:] * _heights(np.arange(size - 1))[:, None]
     labels = np.repeat(coefficients[:1], size, axis=0)
@@ -419,11 +482,11 @@ def _as_labels(size: int, coefficients: FloatArray) -> FloatArray:
 
 
 def _along(
-    columns: FloatArray, parts: tuple[tuple[slice, int], ...], product: Callable[[int, FloatArray], FloatArray]
+    columns: FloatArray, parts: tuple[tuple[slice, Axis], ...], product: Callable[[Axis, FloatArray], FloatArray]
 ) -> FloatArray:
     """Replace the entries of each part (entries, m) by their `product`, by as many as its axis has labels."""
-    for where, size in parts:
-        if size > 1:
+    for where, axis in parts:
+        if axis[0] > 1:
             entries = columns[where]
-            entries[...] = product(size, entries.reshape(size, -1)).reshape(entries.shape)
+            entries[...] = product(axis, entries.reshape(axis[0], -1)).reshape(entries.shape)
     return columns

@@ -16,7 +16,7 @@ import numpy as np
 from attrs import frozen
 
 from dpgm_core import FloatArray, IntArray
-from dpgm_eb_map.contrasts import WIDE, Basis, Effect, Holder, contrast_rows, contrasts
+from dpgm_eb_map.contrasts import WIDE, Axis, Basis, Effect, Holder, axes_of_tables, contrast_rows, contrasts
 from dpgm_eb_map.dense import Dense
 
 __all__ = ["Block", "Diagonal", "Piece", "blocks_of", "largest_block"]
@@ -94,12 +94,12 @@ class Block:
 
 def blocks_of(basis: Basis) -> tuple[Block, ...]:
     """Each effect goes to the largest table that tells about it; a table's effects are packed into blocks in order."""
-    sizes = basis.structure.sizes
+    sizes, axes = basis.structure.sizes, axes_of_tables(basis.structure, basis.bins)
     hosted: dict[tuple[int, int], list[Piece]] = {}
     for effect in basis.effects:
         holder = max(effect.holders, key=lambda one: sizes[one.group])
         largest = largest_block(effect.shape)
-        pieces_of_effect = _pieces(effect, holder, basis.structure.shapes[holder.group], largest)
+        pieces_of_effect = _pieces(effect, holder, axes[holder.group], largest)
         hosted.setdefault((holder.group, largest), []).extend(pieces_of_effect)
     return tuple(
         Block(
@@ -177,7 +177,7 @@ class Diagonal:
         return joined
 
 
-def _pieces(effect: Effect, holder: Holder, shape: tuple[int, ...], largest: int) -> Iterator[Piece]:
+def _pieces(effect: Effect, holder: Holder, axes: list[Axis], largest: int) -> Iterator[Piece]:
     """An effect's parameters in pieces that fit into a block: contrasts of leading attributes one or some at a time."""
     counts = [size - 1 for size in effect.shape]
     cut = 0
@@ -195,17 +195,17 @@ def _pieces(effect: Effect, holder: Holder, shape: tuple[int, ...], largest: int
             yield Piece(
                 part=slice(start, start + size),
                 size=size,
-                factors=tuple(_factor(labels, *factors.get(axis, (0, 0))) for axis, labels in enumerate(shape)),
+                factors=tuple(_factor(one, *factors.get(axis, (0, 0))) for axis, one in enumerate(axes)),
                 order=(*holder.order, *holder.summed_axes),
             )
             start += size
 
 
-def _factor(labels: int, first: int, count: int) -> FloatArray | Span:
+def _factor(axis: Axis, first: int, count: int) -> FloatArray | Span:
     """Return `count` contrasts of an attribute from `first` on; ones for none."""
-    if labels > WIDE:
+    if axis[0] > WIDE:
         return Span(first=first, count=count)
-    return contrasts(labels)[:, first : first + count] if count else np.ones((labels, 1))
+    return contrasts(*axis)[:, first : first + count] if count else np.ones((axis[0], 1))
 
 
 def _packed(pieces: list[Piece], largest: int) -> Iterator[list[Piece]]:

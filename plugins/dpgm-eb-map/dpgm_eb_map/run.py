@@ -267,7 +267,8 @@ class Run:
         steps = _LAST_STEPS
         if self.of_records:
             steps = _RECORDS_STEPS
-            precision = np.minimum(self.scales.precision(), self.basis.weights / _RECORDS_SCALE**2)
+            even = self.basis.weights * self.basis.waves
+            precision = np.minimum(self.scales.precision(), even / _RECORDS_SCALE**2)
             self.system.set_prior(precision)
             objectives = [one.under(precision) for one in objectives]
         return correct_together(objectives, ends, self.phi, self.drift, tolerance, steps, of_records=self.of_records)

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from dpgm_eb_map import contrasts as contrasts_module
 from dpgm_eb_map import scales
-from dpgm_eb_map.contrasts import WIDE, basis_of, contrasts, group_count
+from dpgm_eb_map.contrasts import WIDE, basis_of, bins_of, contrasts, group_count
 from dpgm_eb_map.dense import Dense
 from dpgm_eb_map.descent import Objective
 from dpgm_eb_map.learner import EbMap
 from dpgm_eb_map.posterior import Moments, pilot
 
 import dpgm_core as dpgm
-from dpgm_core import Domain, OptionError, Structure, Tables
+from dpgm_core import Attribute, Domain, OptionError, Structure, Tables
 from dpgm_core.learning.bootstrap import Simulator
 from dpgm_core.sources import as_source
 from dpgm_testing import LearnerConformance
@@ -64,8 +64,8 @@ def any_release(structure, seed=3):
 
 def test_contrasts_are_orthonormal_and_sum_to_zero():
     """Q'Q = I and 1'Q = 0, for any number of labels."""
-    for size in (1, 2, 3, 7):
-        matrix = contrasts(size)
+    for size, bins in ((1, 0), (2, 0), (3, 0), (7, 0), (3, 3), (7, 6), (7, 3)):
+        matrix = contrasts(size, bins)
         np.testing.assert_allclose(matrix.T @ matrix, np.eye(size - 1), atol=1e-15)
         np.testing.assert_allclose(matrix.sum(axis=0), 0, atol=1e-15)
 
@@ -102,13 +102,51 @@ def test_the_basis_is_of_products_of_contrasts(name):
             for place, codes in enumerate(np.ndindex(*shape)):
                 for column, chosen in enumerate(np.ndindex(*(size - 1 for size in effect.shape))):
                     factors = [
-                        contrasts(shape[at])[codes[at], one] for at, one in zip(holder.order, chosen, strict=True)
+                        contrasts(shape[at], basis.bins.get(structure.groups[holder.group][0][at], 0))[codes[at], one]
+                        for at, one in zip(holder.order, chosen, strict=True)
                     ]
                     expected[start + place, effect.part.start + column] += holder.share * np.prod(factors)
     np.testing.assert_allclose(basis.matrix(), expected, atol=1e-14)
     for number, (parts, rows) in enumerate(basis.by_table):
         columns = np.concatenate([np.arange(part.start, part.stop) for part in parts] or [np.empty(0, int)])
         np.testing.assert_allclose(rows, expected[structure.slices[number]][:, columns], atol=1e-14)
+
+
+def test_waves_are_of_bins_and_of_blocks_of_bins():
+    """The prior varies along bins alone; a session's blocks are bins too, up to the one of missing values."""
+    basis = basis_of(any_release(STRUCTURES["bins"]))
+    assert basis.bins == {"a": 4, "b": 4}
+    assert not np.ptp(basis.waves[basis.waves == 1.0]) and (basis.waves.reshape(-1) > 0).all()
+    part = next(one.part for one in basis.effects if one.cliques == (("a",),))
+    falling = basis.waves[part]
+    assert (np.diff(falling[:3]) < 0).all() and falling[:3].mean() == pytest.approx(1) and falling[3] == 1
+    pair = next(one.part for one in basis.effects if one.cliques == (("a", "b"),))
+    np.testing.assert_allclose(basis.waves[pair], np.outer(falling, falling).ravel())
+    numbers = Attribute.of_bins("x", range(9), unknown="?")
+    session = SimpleNamespace(
+        merges={"x": (0, 0, 1, 2, 2, 2, 3, 3, 1)}, workload=SimpleNamespace(domain={"x": numbers})
+    )
+    blocks = Domain([numbers.coarsened(session.merges["x"])])
+    assert bins_of(SimpleNamespace(session=session, structure=Structure(blocks, [("x",)]))) == {"x": 4}
+
+
+def test_dependence_of_numbers_in_many_bins_is_not_lost():
+    """A correlation of .8 of 4,000 records in 40 x 40 bins under noise of 7 records a cell: within .1, where the same
+    codes as labels come back with less than half of it. It is 11 standard deviations of the noise in it; one seed."""
+    rng, edges = np.random.default_rng(4), [-math.inf, *np.linspace(-2.4, 2.4, 39), math.inf]
+    one = rng.normal(size=4000)
+    codes = np.stack([np.digitize(x, edges) - 1 for x in (one, 0.8 * one + 0.6 * rng.normal(size=4000))], axis=1)
+    correlations = []
+    for kind in (Attribute.of_bins("a", edges, unknown="?"), Attribute.of_size("a", 41)):
+        structure = Structure(Domain([kind, attrs.evolve(kind, name="b")]), [("a", "b")])
+        table = learn(measure(codes, structure, "0.01")).model.marginal(("a", "b"))
+        places = np.arange(41) - 20.0
+        means = table.sum(axis=1) @ places, table.sum(axis=0) @ places
+        spread = [
+            shares @ (places - mean) ** 2 for shares, mean in zip((table.sum(1), table.sum(0)), means, strict=True)
+        ]
+        correlations.append((places - means[0]) @ table @ (places - means[1]) / math.sqrt(math.prod(spread)))
+    assert correlations[0] == pytest.approx(0.8, abs=0.1) and correlations[1] < 0.4
 
 
 @pytest.mark.parametrize("name", STRUCTURES)

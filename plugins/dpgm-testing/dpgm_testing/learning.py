@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from attrs import field, frozen
 
 from dpgm_core._util.arrays import FloatArray, IntArray
@@ -75,8 +77,10 @@ def persistent_model() -> Model:
 
 def sample_codes(model: Model, count: int, seed: int) -> IntArray:
     """Codes of so many records of a model, (records, attributes)."""
-    drawn = model.sample(count, randomness=SeededRandomness(seed))
-    return np.stack([np.array(column.to_pylist(), dtype=int) for column in drawn.columns], axis=1)
+    drawn = model.sample(count, form="labels", randomness=SeededRandomness(seed))
+    labels = [pa.array(map(str, model.domain[name].labels), pa.string()) for name in drawn.column_names]
+    codes = [pc.index_in(column, one).to_numpy() for column, one in zip(drawn.columns, labels, strict=True)]
+    return np.stack(codes, axis=1).astype(int)
 
 
 def simulated_release(
