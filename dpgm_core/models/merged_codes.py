@@ -222,7 +222,7 @@ def block_weights(counts: FloatArray, variance: float, codes: IntArray, ordered:
     noise: unshrunk, they would make rare codes common and others impossible. They are shrunk as far as noise explains
     their spread (the positive-part rule of James and Stein, with as many degrees of freedom as there are, so that two
     codes are shrunk too), and so is the line; then they are projected on the nearest distribution, and each gets a part
-    of the noise's standard deviation more, as noise rules out no code. A block without positive counts is spread evenly.
+    of the noise's standard deviation more, as noise rules out no code. Blocks without positive counts are even.
     """
     weights = np.ones(len(counts))
     for block in range(int(codes.max()) + 1):
