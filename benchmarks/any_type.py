@@ -31,6 +31,7 @@ knows, `least_ratio`.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 import tomllib
@@ -47,7 +48,7 @@ from benchmarks.harness.alone import alone
 from benchmarks.harness.main import Study, main
 from benchmarks.harness.output import grouped, having, section
 from benchmarks.harness.runs import Line, Task
-from dpgm_core import Budget, Domain, FloatArray, Model, SeededRandomness, fit
+from dpgm_core import Budget, Domain, FloatArray, IntArray, Model, SeededRandomness, fit
 from dpgm_core.domain import read_metadata
 from dpgm_core.sources.encoding import encoder
 
@@ -56,6 +57,7 @@ SOURCES = ("health", "adult", "stays", "nist")
 FEW_COLUMNS = ("health", "adult")
 HAND, FOUND, FIFTH, SEARCHED = METHODS = ("by hand", "found", "a fifth", "searched")
 DRAWN, SMOKE_DRAWN = 200_000, 5_000
+EIGHTHS = 8
 
 
 def records(source: str, folder: Path) -> tuple[pa.Table, Domain]:
@@ -85,12 +87,39 @@ def _texts(path: Path, domain: Domain, delimiter: str = ",") -> tuple[pa.Table, 
     ), domain
 
 
-def shares(table: pa.Table, domain: Domain) -> Mapping[str, FloatArray]:
+def codes_of(table: pa.Table, domain: Domain) -> Mapping[str, IntArray]:
+    """Return the codes of records, by column."""
+    return {one.name: np.asarray(encoder(one)(table[one.name].combine_chunks()), np.int64) for one in domain}
+
+
+def shares(codes: Mapping[str, IntArray], domain: Domain) -> Mapping[str, FloatArray]:
     """Return the share of each label, by column."""
-    return {
-        one.name: np.bincount(encoder(one)(table[one.name].combine_chunks()), minlength=one.size) / table.num_rows
+    return {one.name: np.bincount(codes[one.name], minlength=one.size) / len(codes[one.name]) for one in domain}
+
+
+def pairs(codes: Mapping[str, IntArray], domain: Domain) -> list[FloatArray]:
+    """Return the shares of each pair of columns, bins in `EIGHTHS` groups at most."""
+    few = {
+        one.name: codes[one.name] * EIGHTHS // one.size
+        if one.edges is not None and one.size > EIGHTHS
+        else codes[one.name]
         for one in domain
     }
+    return [
+        np.bincount(few[one] * domain[other].size + few[other], minlength=domain[one].size * domain[other].size)
+        / len(few[one])
+        for one, other in itertools.combinations(domain.names, 2)
+    ]
+
+
+def rank_correlations(codes: Mapping[str, IntArray], domain: Domain) -> FloatArray:
+    """Return Spearman's correlation of each pair of columns of more than `EIGHTHS` bins; unknown values come last."""
+    numbers = [one.name for one in domain if one.edges is not None and one.size > EIGHTHS]
+    ranks = []
+    for name in numbers:
+        counts = np.bincount(codes[name], minlength=domain[name].size)
+        ranks.append((np.cumsum(counts) - counts / 2)[codes[name]])
+    return np.atleast_2d(np.corrcoef(ranks))[np.triu_indices(len(numbers), 1)] if len(numbers) > 1 else np.zeros(0)
 
 
 def errors(source: str, epsilon: str, method: str, seed: int, folder: Path, drawn: int) -> dict[str, Any]:
@@ -113,14 +142,27 @@ def errors(source: str, epsilon: str, method: str, seed: int, folder: Path, draw
     start = time.process_time()
     model = fitted(epsilon, known)
     seconds = time.process_time() - start
-    true = shares(table, domain)
+    there = codes_of(table, domain)
     # Rows whose tables err by roundings alone: independent ones err by .001, as much as a model of few columns.
     drawn_rows = model.sample(drawn, form="texts", method="rounded", randomness=SeededRandomness(seed))
-    here = shares(drawn_rows, domain)
+    ours = codes_of(drawn_rows, domain)
+    true, here = shares(there, domain), shares(ours, domain)
     each = [0.5 * float(np.abs(here[name] - true[name]).sum()) for name in domain.names]
     lost = [float(true[name][(here[name] == 0) & (true[name] > 0)].sum()) for name in domain.names]
     columns = {name: round(error, 6) for name, error in zip(domain.names, each, strict=True)}
-    return {"tv": float(np.mean(each)), "lost": float(np.mean(lost)), "seconds": seconds, "columns": columns}
+    of_pairs = [
+        0.5 * float(np.abs(one - two).sum()) for one, two in zip(pairs(there, domain), pairs(ours, domain), strict=True)
+    ]
+    ranks = np.abs(rank_correlations(there, domain) - rank_correlations(ours, domain))
+    return {
+        "tv": float(np.mean(each)),
+        "lost": float(np.mean(lost)),
+        "pairs": float(np.mean(of_pairs)),
+        "ranks": float(np.mean(ranks)) if len(ranks) else None,
+        "most": float(np.max(ranks)) if len(ranks) else None,
+        "seconds": seconds,
+        "columns": columns,
+    }
 
 
 def least_ratio(bins: int, parts: int) -> float:
@@ -148,6 +190,11 @@ def _but_one(hand: Sequence[Line], found: Sequence[Line]) -> float:
     worst = max(means[0], key=lambda name: means[1][name] - means[0][name])
     sums = [sum(error for name, error in one.items() if name != worst) for one in means]
     return sums[1] / sums[0]
+
+
+def _mean(values: Sequence[float | None]) -> str:
+    numbers = [one for one in values if one is not None]
+    return f"{np.mean(numbers):.4f}" if numbers else "-"
 
 
 def work(task: Task, asked: Namespace) -> Any:
@@ -191,6 +238,12 @@ def text(lines: Sequence[Line]) -> str:
         )
     head = ["records", "epsilon", "seeds", HAND, FOUND, FIFTH, "ratio", FIFTH, SEARCHED, "but one", "lost", FIFTH]
     head.append("CPU s, most")
+    together = []
+    for cell, some in grouped(lines, "cell").items():
+        each = [having(some, method=method) for method in METHODS[:2]]
+        if all(each):
+            means = [[_mean([line[kind] for line in lines]) for lines in each] for kind in ("pairs", "ranks", "most")]
+            together.append([*cell.split(), *itertools.chain.from_iterable(means)])
     parts = (3, 4, 6, 8, 16)
     least = [
         [bins, *(f"{least_ratio(bins, each):.2f}" if each <= bins else "-" for each in parts)]
@@ -199,6 +252,12 @@ def text(lines: Sequence[Line]) -> str:
     return "\n".join(
         (
             section("Errors of shares, mean total variation distance of columns", head, rows, name="table"),
+            section(
+                "Errors of pairs, total variation, and of rank correlations, mean and most",
+                ["records", "epsilon", "pairs, by hand", "found", "ranks, by hand", "found", "most, by hand", "found"],
+                together,
+                name="pairs",
+            ),
             section("Least ratio by bins found (rows) and parts asked for", ["bins", *map(str, parts)], least),
         )
     )

@@ -238,7 +238,7 @@ def block_weights(counts: FloatArray, variance: float, codes: IntArray, ordered:
         if ordered and size > 2:
             places = (np.arange(size) - (size - 1) / 2) / math.sqrt(size * (size**2 - 1) / 12)  # of unit length
             rise = float(places @ counts[inside])
-            line, free = line + _shrink(rise * places, variance), free - 1
+            line, free = line + _shrink(np.asarray(rise * places, np.float64), variance), free - 1
         likely = mean * size * _nearest((line + _shrink(counts[inside] - line, free * variance)) / (mean * size))
         likely += _MIN_NOISE_SHARE * math.sqrt(variance)
         weights[inside] = likely / likely.sum()
