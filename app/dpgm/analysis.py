@@ -84,6 +84,7 @@ class Analysis:
     notes: tuple[str, ...]
     pooled: Mapping[str, tuple[int, float]]
     _question: Question
+    _planned: Mapping[str, Any] | None
     _stamp: Mapping[str, Any]
 
     @property
@@ -281,13 +282,17 @@ class Analysis:
         return lines or [f"All {self._noun} are measured: released tables hold all that they rest on."]
 
     def _plan(self) -> str:
-        """Return what measures the formula in a new run; plans refuse those that bins have to be pooled for."""
-        if self.pooled:
-            return "name these tables as cliques under [structure] in the spec of a new run"
-        planned = {"formula": self.formula, "groups": True} if self.kind == "groups" else self.formula
+        """Return what measures the formula in a new run; plans have no conditions."""
+        if self._planned is None:
+            return (
+                "name these tables as cliques under [structure] in the spec of a new run, without [workload], and say "
+                "mechanism = 'gaussian' where its budget has a delta"
+            )
+        planned = self._planned if len(self._planned) > 1 else self.formula
         return (
-            f"put regressions = {toml_value([planned])} under [research] in the spec of a new run, with a domain whose "
-            'labels and bins are known, such as the one that fit wrote (domain = "x.domain.toml")'
+            f"put regressions = {toml_value([planned])} under [research] in the spec of a new run, in place of cliques "
+            "under [structure] if it names any, with public labels and bins, or those that fit printed or wrote as a "
+            "domain"
         )
 
     @property
@@ -354,14 +359,14 @@ def analyse(
     if rows is not None and given:
         raise OptionError("rows stand for all records; leave the condition out, or analyse the model without rows")
     files = rows if isinstance(rows, (list, tuple)) and rows and isinstance(rows[0], (str, Path)) else [rows]
-    whole = read_formula(formula, model.domain, most=math.inf)
-    columns = [] if rows is not None else columns_to_pool(whole, groups, family, event)
+    whole, settings = read_formula(formula, model.domain, most=math.inf), (groups, family, event)
+    columns = [] if rows is not None else columns_to_pool(whole, *settings)
     shares = model.marginals_of([(name,) for name in columns], given) if columns else {}
     merged = {} if model._merged_codes is None else model._merged_codes.of
 
     def answer(read: Formula, pools: Mapping[str, Pools]) -> Analysis:
         table = None if rows is None else np.sum([_counts(model, one, read.attributes) for one in files], axis=0)
-        return _answer(model, read, question_of(read, groups, family, event), level, table, given, pools)
+        return _answer(model, read, settings, level, table, given, pools)
 
     return answer_over_pools(
         whole,
@@ -376,14 +381,18 @@ def analyse(
 def _answer(
     model: Model,
     read: Formula,
-    asked: tuple[Kind, Question, Response | None],
+    settings: tuple[bool, Family | None, str | None],
     level: float,
     table: FloatArray | None,
     given: Mapping[str, Any] | None,
     pools: Mapping[str, Pools],
 ) -> Analysis:
-    """Return the analysis of a formula over pools. table: counts of rows, if they take the model's place."""
-    kind, found, response = asked
+    """Return the analysis of a formula over pools.
+
+    settings: groups, family and event. table: counts of rows, if they take the model's place.
+    """
+    kind, found, response = question_of(read, *settings)
+    stated = dict(zip(("groups", "family", "event"), settings, strict=True))
     numeric = tuple(dict.fromkeys(one.column for one in read.factors if one.kind == "numbers"))
     if kind in ("groups", "table"):
         numeric = ()
@@ -421,6 +430,7 @@ def _answer(
         ),
         pooled={name: (one.bins, one.variance_share) for name, one in pools.items()},
         question=found,
+        planned=None if given else {"formula": read.text, **{name: one for name, one in stated.items() if one}},
         stamp=stamp_of(model.releases, model.guarantee()),
     )
 

@@ -128,7 +128,7 @@ def test_python_says_the_same_as_a_spec(study):
         ("research.share=true", "research.share must be a part of the budget"),
         ("research.share=1.1", "research.share must be a part of the budget"),
         ("research.shares=1", "did you mean 'share'"),
-        ('structure.cliques=[["income", "sex"]]', "names cliques; take selector = 'auto' there"),
+        ('structure.cliques=[["income", "sex"]]', "names cliques; say selector = 'auto' in their place"),
         ("split=optimal", "split = 'optimal' divides a budget over named cliques"),
         ('contributions={per="group"}', "contributions do not go with a selector"),
         ('workload.targets=["sex"]', "no setting 'targets'"),
@@ -160,12 +160,21 @@ def test_more_is_refused_before_the_charge(study, refused, dpgm_command):
     assert "a directed graph" in refused("plan", study, "--set", "structure.selector=privbayes")
 
 
+def test_sections_that_are_emptied_count_as_left_out(study):
+    """Claim: as refusals say to leave them out, which --set cannot."""
+    empty = read_spec(with_selector(study), ["structure={}", "workload={}"])
+    assert empty.selector["share"] == 1 and len(empty.workload.attributes) == 3
+    with pytest.raises(OptionError, match=r"leave \[structure\] and \[workload\] out"):
+        read_spec(study, ["research.share=1", "workload.order=2"])
+
+
 def test_columns_that_are_still_to_be_found_are_refused(study):
     """Claim: private bins and labels in a formula, not elsewhere."""
     private = DOMAIN.replace("bins = 3\nunknown", "bins = { private = 3 }\nunknown").replace('unknown = "20-39"\n', "")
     (study.parent / "domain.toml").write_text(private)
     with pytest.raises(
-        StructureError, match=r"'age' are still to be found privately.*or name the domain that an earlier run found"
+        StructureError,
+        match=r"'age' are still to be found privately.*or name the domain that an earlier run found",
     ):
         read_spec(study)
     assert read_spec(study, ['research.regressions=["income ~ sex"]']).analyses[0].formula == "income ~ sex"
