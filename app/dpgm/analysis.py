@@ -361,8 +361,6 @@ def analyse(
     files = rows if isinstance(rows, (list, tuple)) and rows and isinstance(rows[0], (str, Path)) else [rows]
     whole, settings = read_formula(formula, model.domain, most=math.inf), (groups, family, event)
     columns = [] if rows is not None else columns_to_pool(whole, *settings)
-    shares = model.marginals_of([(name,) for name in columns], given) if columns else {}
-    merged = {} if model._merged_codes is None else model._merged_codes.of
 
     def answer(read: Formula, pools: Mapping[str, Pools]) -> Analysis:
         table = None if rows is None else np.sum([_counts(model, one, read.attributes) for one in files], axis=0)
@@ -371,10 +369,11 @@ def analyse(
     return answer_over_pools(
         whole,
         answer,
-        {name: (shares[name,], merged[name].codes if name in merged else None) for name in columns},
+        columns,
+        lambda: model.marginals_of([(name,) for name in columns], given),
+        blocks=None if model._merged_codes is None else {key: one.codes for key, one in model._merged_codes.of.items()},
         fixed=[name for name in given or {} if name in model.domain],
         empty=_empty_codes(model, whole, given, event),
-        reason="" if rows is None else "columns of numbers are pooled in an analysis without rows",
     )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -53,72 +53,64 @@ def columns_to_pool(formula: Formula, groups: bool, family: Family | None, event
 def answer_over_pools(
     whole: Formula,
     answer: Callable[[Formula, Mapping[str, Pools]], _Answer],
-    columns: Mapping[str, tuple[FloatArray, IntArray | None]],
+    columns: Collection[str],
+    shares: Callable[[], Mapping[Clique, FloatArray]],
     *,
+    blocks: Mapping[str, IntArray] | None = None,
     fixed: Collection[str] = (),
     empty: Mapping[str, Collection[int]] | None = None,
     most: int | None = None,
-    reason: str = "",
 ) -> _Answer:
-    """Return the answer to a formula over the first pools that are few enough, none at first.
-
-    whole: the formula over all codes. columns: those that may be pooled -> p of each code, and its block where a
-    session merged codes. fixed: columns of a condition. empty: as of `read_formula`. most: cells of a table with pools.
-    reason: why no column is pooled, as the refusal says. Raises TooLarge.
-    """
-    names, refusal = [*whole.attributes, *fixed], ""
-    for pools in _poolings(whole, names, columns, MAX_CELLS if most is None else most):
-        attributes = [pools[one.name].attribute if one.name in pools else one for one in whole.domain]
-        domain = Domain(attributes, whole.domain.constraints) if pools else whole.domain
-        try:
-            return answer(read_formula(whole.text, domain, empty, MAX_CELLS), pools)
-        except TooLarge as error:
-            refusal = str(error)
-    raise TooLarge(refusal + _how_to_shrink(whole, columns, reason))
-
-
-def _poolings(
-    formula: Formula, names: Sequence[str], columns: Mapping[str, tuple[FloatArray, IntArray | None]], most: int
-) -> Iterator[dict[str, Pools]]:
-    """Yield no pools, then fewer and fewer of each column, as long as the table of the names fits.
+    """Return the answer to a formula without pools, or else over the first whose table is not too large.
 
     The outcome has twice as many as the others, as a slope loses the part of its variance that lies inside pools.
+
+    whole: the formula over all codes. columns: those that may be pooled. shares: p of the codes of each, needed for
+    pools only. blocks: of codes that a session merged. fixed: columns of a condition. empty: as of `read_formula`.
+    most: cells of a table with pools. Raises TooLarge, with the columns to leave out.
     """
-    domain = formula.domain
-    if not columns or math.prod(domain.shape(names)) <= MAX_CELLS:
-        yield {}
-    if not columns:
-        return
-    outcome = () if formula.outcome is None else (formula.outcome.column,)
-    blocks = {name: len(one if codes is None else set(codes)) for name, (one, codes) in columns.items()}
+    domain, limit, merged = whole.domain, MAX_CELLS if most is None else most, blocks or {}
+    sizes = {name: domain[name].size for name in (*whole.attributes, *fixed)}
+    refusal = ""
+    if not columns or math.prod(sizes.values()) <= MAX_CELLS:
+        try:
+            return answer(read_formula(whole.text, domain, empty, MAX_CELLS), {})
+        except TooLarge as error:
+            refusal = str(error)
+    outcome, likely, before = whole.outcome and whole.outcome.column, shares() if columns else {}, math.inf
     numbers = {name: int(number_distribution(domain[name]).present.sum()) for name in columns}
-    before = math.inf
-    for few in [*range(max(domain[name].size for name in columns), _MIN_POOLS - 1, -1), 0]:
-        counts = {name: max(few * (1 + (name in outcome)), _MIN_POOLS) for name in columns}
+    distinct = {name: len(set(merged.get(name, range(sizes[name])))) for name in columns}
+    for few in [*range(max(sizes[name] for name in columns), _MIN_POOLS - 1, -1), 0] if columns else []:
+        counts = {name: max(few * (1 + (name == outcome)), _MIN_POOLS) for name in columns}
+        least = {name: min(distinct[name], count) - 1 for name, count in counts.items()}
         work = 3 * few or 2 * _MIN_POOLS
-        least = [min(blocks[name], counts[name]) - 1 if name in columns else domain[name].size for name in names]
-        if work > before or (few and math.prod(least) > most):
+        if work > before or (few and math.prod((sizes | least).values()) > limit):
             continue
         pools = {
-            name: Pools.of(domain[name], *columns[name], count)
+            name: Pools.of(domain[name], likely[name,], merged.get(name), count)
             for name, count in counts.items()
             if numbers[name] > count
         }
-        cells = math.prod((pools[name].attribute if name in pools else domain[name]).size for name in names)
-        if not few or (pools and cells <= most):
-            yield pools
-            before = _LESS * work
+        pooled = {name: one.attribute for name, one in pools.items()}
+        cells = math.prod(pooled[name].size if name in pooled else size for name, size in sizes.items())
+        if few and (not pools or cells > limit):
+            continue
+        over = Domain([pooled.get(one.name, one) for one in domain], domain.constraints)
+        try:
+            return answer(read_formula(whole.text, over, empty, MAX_CELLS), pools)
+        except TooLarge as error:
+            refusal, before = str(error), _LESS * work
+    raise TooLarge(refusal + _how_to_shrink(whole, columns))
 
 
-def _how_to_shrink(formula: Formula, columns: Collection[str], reason: str) -> str:
+def _how_to_shrink(formula: Formula, columns: Collection[str]) -> str:
     """Return which columns make the table of a formula large, after what is said of them."""
     domain, names = formula.domain, formula.attributes
-    rest = sorted([name for name in names if name not in columns] or names, key=lambda name: -domain[name].size)
-    parts = [f", such as {listed([f'{name} ({domain[name].size:,} labels)' for name in rest], 3)}"]
-    if reason:
-        parts.append(reason)
-    elif any(one.kind == "labels" and bin_distribution(domain[one.column]) is not None for one in formula.factors):
-        parts.append("columns of numbers are pooled where they stand without C()")
+    rest = [name for name in names if name not in columns]
+    large = sorted(rest or names, key=lambda name: -domain[name].size)
+    parts = [f", such as {listed([f'{name} ({domain[name].size:,} labels)' for name in large], 3)}"]
+    if any(bin_distribution(domain[name]) is not None for name in rest):
+        parts.append("columns of numbers are pooled where they stand without C() and make no groups, and without rows")
     if columns:
         parts.append(f"{_MIN_POOLS} bins of {listed(list(columns))} are still too many")
     return "; ".join(parts)
@@ -152,14 +144,12 @@ def calibrate(
     columns = [*formula.covariates, *({formula.outcome.column} & pools.keys())]
     pairs = [*((one,) for one in columns), *itertools.combinations(columns, 2)]
     included = {one.column: ~one.missing(model.domain[one.column]) for one in (formula.outcome, *formula.factors)}
-    shares = {}
+    shares: dict[frozenset[str], _Function] = {frozenset(): ((), np.ones(()))}
     for clique, table in model.marginals_of(pairs, condition).items():
         inside = table * functools.reduce(np.multiply.outer, [included[name] for name in clique])
         shares[frozenset(clique)] = clique, inside / inside.sum()
 
     def moment(one: _Function, other: _Function) -> float:
-        if not one[0] and not other[0]:
-            return 1.0
         clique, table = shares[frozenset((*one[0], *other[0]))]
         spread = [along(values, clique.index(name), len(clique)) for names, values in (one, other) for name in names]
         return float(functools.reduce(np.multiply, spread, table).sum())

@@ -136,12 +136,13 @@ def _as_planned(analysis: str | Mapping[str, Any] | PlannedAnalysis) -> PlannedA
 def _question(analysis: PlannedAnalysis, formula: Formula) -> tuple[Functional, dict[str, Pools]]:
     """Return the numbers of an analysis, over pools of evenly likely codes where its table is too large."""
     settings = analysis.groups, analysis.family, analysis.event
-    sizes = {name: formula.domain[name].size for name in columns_to_pool(formula, *settings)}
+    columns = columns_to_pool(formula, *settings)
     try:
         return answer_over_pools(
             formula,
             lambda read, pools: (question_of(read, *settings)[1].functional, dict(pools)),
-            {name: (np.full(size, 1 / size), None) for name, size in sizes.items()},
+            columns,
+            lambda: {(name,): np.full(size := formula.domain[name].size, 1 / size) for name in columns},
             most=_MAX_POOLED_CELLS,
         )
     except DpgmError as error:

@@ -600,34 +600,25 @@ def pool_codes(attribute: Attribute, shares: FloatArray, blocks: IntArray | None
     blocks = np.arange(attribute.size) if blocks is None else blocks
     sizes, with_number = np.bincount(blocks), np.bincount(blocks, weights=has_number)
     weights = np.where(has_number, shares, 0.0) + _LEAST_SHARE
-    whole, mass = np.flatnonzero(with_number == sizes), np.asarray(np.bincount(blocks, weights=weights), np.float64)
-    means = np.bincount(blocks, weights=weights * numbers) / mass
+    mass = np.bincount(blocks, weights=weights)
+    means, whole = np.bincount(blocks, weights=weights * numbers) / mass, np.flatnonzero(with_number == sizes)
     order = whole[np.argsort(means[whole], kind="stable")]
-    starts = _pool_neighbours(mass[order], means[order], sizes[order], count)
-    place = np.zeros(len(sizes), dtype=np.int64)
-    place[order] = np.searchsorted(starts, np.arange(len(order)), side="right")
-    mixed = (with_number > 0) & (with_number < sizes)
-    several = int(mixed.sum())
-    place[mixed] = count + 1 + np.arange(several)
-    rest = np.where(mixed[blocks], place[blocks] + several, count + 1 + 2 * several)
-    return np.asarray(np.unique(np.where(has_number, place[blocks], rest), return_inverse=True)[1])
-
-
-def _pool_neighbours(weights: FloatArray, means: FloatArray, sizes: IntArray, count: int) -> IntArray:
-    """Return where each pool of a line of blocks begins. weights, means, sizes: of the blocks, by their means."""
-    starts, whole = np.arange(len(weights)), sizes.sum()
-    means = means - weights @ means / weights.sum()
-    variance = float(weights @ means**2)
-    while len(starts) > count:
-        pairs = weights[:-1] + weights[1:]
-        lost = weights[:-1] * weights[1:] * np.diff(means) ** 2 / pairs
-        cost = ratio(lost, np.full(len(lost), variance)) + _CODES_COST * ((sizes[:-1] + sizes[1:]) / whole) ** 2
+    # A line of pools: where each begins, its weight, its mean from the centre and its codes.
+    pools = np.stack([np.arange(len(order)), mass[order], means[order], sizes[order]]).astype(np.float64)
+    pools[2] -= pools[1] @ pools[2] / pools[1].sum()
+    variance, many = pools[1] @ pools[2] ** 2, pools[3].sum()
+    while pools.shape[1] > count:
+        (_, one, mean, size), (_, other, next_mean, next_size) = pools[:, :-1], pools[:, 1:]
+        lost = one * other * (next_mean - mean) ** 2 / (one + other)
+        cost = ratio(lost, np.full(len(lost), variance)) + _CODES_COST * ((size + next_size) / many) ** 2
         at = int(np.argmin(cost))
-        means[at] = (weights[at] * means[at] + weights[at + 1] * means[at + 1]) / pairs[at]
-        weights[at], sizes[at] = pairs[at], sizes[at] + sizes[at + 1]
-        starts, sizes = np.delete(starts, at + 1), np.delete(sizes, at + 1)
-        weights, means = np.delete(weights, at + 1), np.delete(means, at + 1)
-    return starts
+        pools[2, at] = (one[at] * mean[at] + other[at] * next_mean[at]) / (one[at] + other[at])
+        pools[[1, 3], at] += pools[[1, 3], at + 1]
+        pools = np.delete(pools, at + 1, axis=1)
+    place = count + 1 + np.arange(len(sizes))
+    place[order] = np.searchsorted(pools[0], np.arange(len(order)), side="right")
+    without = np.where(with_number[blocks] > 0, place[blocks], count + 1 + len(sizes)) + len(sizes)
+    return np.asarray(np.unique(np.where(has_number, place[blocks], without), return_inverse=True)[1])
 
 
 def pooled_marginal(
