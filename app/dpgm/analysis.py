@@ -84,7 +84,7 @@ class Analysis:
     notes: tuple[str, ...]
     pooled: Mapping[str, tuple[int, float]]
     _question: Question
-    _planned: Mapping[str, Any] | None
+    _planned: Mapping[str, Any]
     _stamp: Mapping[str, Any]
 
     @property
@@ -282,13 +282,13 @@ class Analysis:
         return lines or [f"All {self._noun} are measured: released tables hold all that they rest on."]
 
     def _plan(self) -> str:
-        """Return what measures the formula in a new run; plans have no conditions."""
-        if self._planned is None:
+        """Return what measures the formula in a new run."""
+        if not self._planned:
             return (
                 "name these tables as cliques under [structure] in the spec of a new run, without [workload], and say "
                 "mechanism = 'gaussian' where its budget has a delta"
             )
-        planned = self._planned if len(self._planned) > 1 else self.formula
+        planned = self._planned if len(self._planned) > 1 else self._planned["formula"]
         return (
             f"put regressions = {toml_value([planned])} under [research] in the spec of a new run, in place of cliques "
             "under [structure] if it names any, with public labels and bins, or those that fit printed or wrote as a "
@@ -391,7 +391,8 @@ def _answer(
     settings: groups, family and event. table: counts of rows, if they take the model's place.
     """
     kind, found, response = question_of(read, *settings)
-    stated = dict(zip(("groups", "family", "event"), settings, strict=True))
+    text = _planned_text(read, kind, given)
+    stated = zip(("formula", "groups", "family", "event"), (text, *settings), strict=True)
     numeric = tuple(dict.fromkeys(one.column for one in read.factors if one.kind == "numbers"))
     if kind in ("groups", "table"):
         numeric = ()
@@ -429,9 +430,19 @@ def _answer(
         ),
         pooled={name: (one.bins, one.variance_share) for name, one in pools.items()},
         question=found,
-        planned=None if given else {"formula": read.text, **{name: one for name, one in stated.items() if one}},
+        planned={name: one for name, one in stated if text and one},
         stamp=stamp_of(model.releases, model.guarantee()),
     )
+
+
+def _planned_text(formula: Formula, kind: Kind, given: Mapping[str, Any] | None) -> str | None:
+    """Return the formula whose tables tell this one under a condition, which plans do not have; None without any."""
+    outcome, join = formula.outcome, ":" if kind == "groups" else "*"
+    if outcome is None or not given:
+        return None if given else formula.text
+    extra = [f"C(`{name}`)" for name in given]
+    terms = [join.join([*(":".join(one.text for one in term),), *extra]) for term in formula.terms]
+    return f"{outcome.text} ~ {' + '.join(terms or [join.join(extra)])}"
 
 
 def question_of(

@@ -64,8 +64,13 @@ def test_strict_answers_no_where_an_interval_is_not_promised(jobs, dpgm_command)
     ):
         asked = dpgm_command("analyse", jobs, "job ~ age", *more)[1]
         assert f'put regressions = [{{ formula = "job ~ age", {planned} }}] under [research]' in asked
-    inside = dpgm_command("analyse", jobs, "job ~ age", "--given", "sex=F")[1]
-    assert "as cliques under [structure] in the spec of a new run, without [workload], and say mechanism" in inside
+    for more, planned in (
+        (["--groups"], '{ formula = "job ~ age:C(`sex`)", groups = true }'),
+        ([], '"job ~ age*C(`sex`)"'),
+    ):
+        inside = dpgm_command("analyse", jobs, "job ~ age", "--given", "sex=F", *more)[1]
+        assert f"put regressions = [{planned}] under [research]" in inside
+    assert "name these tables as cliques" in dpgm_command("analyse", jobs, "~ job + age", "--given", "sex=F")[1]
     assert dpgm_command("analyse", jobs, "job ~ age")[:2] == (0, out)
     assert dpgm_command("analyse", jobs, "job ~ sex", "--strict")[0] == 0
 
