@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from attrs import frozen
 
-from dpgm.calibration import calibrate
 from dpgm.comparison.subjects import RecordsSide, Synthetic, read_subject
-from dpgm.formulas import MAX_CELLS, Formula, Response, present_codes, read_formula
+from dpgm.formulas import Formula, Response, present_codes, read_formula
 from dpgm.moments import ANYWHERE, Question, correlations, group_means, two_way_table
+from dpgm.pooling import answer_over_pools, calibrate, columns_to_pool, pools_note
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core._util.toml import toml_value
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import DataError, InferenceError, OptionError, TooLarge, clipped, listed, printable
-from dpgm_core.models.analysis import BY_STRUCTURE, MOSTLY_MEASURED, CorrectedEstimates, estimate
+from dpgm_core.errors import DataError, InferenceError, OptionError, clipped, listed, printable
+from dpgm_core.models.analysis import (
+    BY_STRUCTURE,
+    MOSTLY_MEASURED,
+    CorrectedEstimates,
+    Pools,
+    estimate,
+    pooled_marginal,
+)
 from dpgm_core.models.functionals import Family, Moments, Regression
 from dpgm_core.models.model import Model
-from dpgm_core.models.numeric import number_distribution
-from dpgm_core.models.pools import Pools, pooled_marginal
-from dpgm_core.models.within_bins import bin_distribution
 from dpgm_core.pipeline.evaluation import tabulate
 from dpgm_core.releases.session import stamp_of
 from dpgm_core.structure.graphs import Clique
@@ -37,8 +41,6 @@ Kind: TypeAlias = Literal["regression", "groups", "correlation", "table"]
 _MAX_NAMED = 5  # estimates in a sentence
 #: Standard deviations of the noise from which on a label is a category, and what computing its share may be off by.
 _LEAST, _ROUNDING = 3.0, 1e-12
-#: Bins of numbers that a pooled column has at least, and how many there are next, where these are too many.
-_MIN_POOLS, _LESS = 8, 0.8
 
 
 @frozen(kw_only=True)
@@ -82,6 +84,7 @@ class Analysis:
     notes: tuple[str, ...]
     pooled: Mapping[str, tuple[int, float]]
     _question: Question
+    _planned: Mapping[str, Any]
     _stamp: Mapping[str, Any]
 
     @property
@@ -279,13 +282,17 @@ class Analysis:
         return lines or [f"All {self._noun} are measured: released tables hold all that they rest on."]
 
     def _plan(self) -> str:
-        """Return what measures the formula in a new run; plans refuse those that bins have to be pooled for."""
-        if self.pooled:
-            return "name these tables as cliques under [structure] in the spec of a new run"
-        planned = {"formula": self.formula, "groups": True} if self.kind == "groups" else self.formula
+        """Return what measures the formula in a new run."""
+        if not self._planned:
+            return (
+                "name these tables as cliques under [structure] in the spec of a new run, without [workload], and say "
+                "mechanism = 'gaussian' where its budget has a delta"
+            )
+        planned = self._planned if len(self._planned) > 1 else self._planned["formula"]
         return (
-            f"put regressions = {toml_value([planned])} under [research] in the spec of a new run, with a domain whose "
-            'labels and bins are known, such as the one that fit wrote (domain = "x.domain.toml")'
+            f"put regressions = {toml_value([planned])} under [research] in the spec of a new run, in place of cliques "
+            "under [structure] if it names any, with public labels and bins, or those that fit printed or wrote as a "
+            "domain"
         )
 
     @property
@@ -352,32 +359,40 @@ def analyse(
     if rows is not None and given:
         raise OptionError("rows stand for all records; leave the condition out, or analyse the model without rows")
     files = rows if isinstance(rows, (list, tuple)) and rows and isinstance(rows[0], (str, Path)) else [rows]
-    whole = read_formula(formula, model.domain, most=math.inf)
-    columns = [] if rows is not None else _columns_to_pool(whole, groups, family, event)
-    empty, refusal = _empty_codes(model, whole, given, event), ""
-    for pools in _poolings(model, whole, columns, given):
-        attributes = [pools[one.name].attribute if one.name in pools else one for one in model.domain]
-        domain = Domain(attributes, model.domain.constraints) if pools else model.domain
-        try:
-            read = read_formula(formula, domain, empty, MAX_CELLS)
-            table = None if rows is None else np.sum([_counts(model, one, read.attributes) for one in files], axis=0)
-            return _answer(model, read, question_of(read, groups, family, event), level, table, given, pools)
-        except TooLarge as error:
-            refusal = str(error)
-    raise TooLarge(refusal + _how_to_shrink(whole, columns, rows is not None))
+    whole, settings = read_formula(formula, model.domain, most=math.inf), (groups, family, event)
+    columns = [] if rows is not None else columns_to_pool(whole, *settings)
+
+    def answer(read: Formula, pools: Mapping[str, Pools]) -> Analysis:
+        table = None if rows is None else np.sum([_counts(model, one, read.attributes) for one in files], axis=0)
+        return _answer(model, read, settings, level, table, given, pools)
+
+    return answer_over_pools(
+        whole,
+        answer,
+        columns,
+        lambda: model.marginals_of([(name,) for name in columns], given),
+        blocks=None if model._merged_codes is None else {key: one.codes for key, one in model._merged_codes.of.items()},
+        fixed=[name for name in given or {} if name in model.domain],
+        empty=_empty_codes(model, whole, given, event),
+    )
 
 
 def _answer(
     model: Model,
     read: Formula,
-    asked: tuple[Kind, Question, Response | None],
+    settings: tuple[bool, Family | None, str | None],
     level: float,
     table: FloatArray | None,
     given: Mapping[str, Any] | None,
     pools: Mapping[str, Pools],
 ) -> Analysis:
-    """Return the analysis of a formula over pools. table: counts of rows, if they take the model's place."""
-    kind, found, response = asked
+    """Return the analysis of a formula over pools.
+
+    settings: groups, family and event. table: counts of rows, if they take the model's place.
+    """
+    kind, found, response = question_of(read, *settings)
+    text = _planned_text(read, kind, given)
+    stated = zip(("formula", "groups", "family", "event"), (text, *settings), strict=True)
     numeric = tuple(dict.fromkeys(one.column for one in read.factors if one.kind == "numbers"))
     if kind in ("groups", "table"):
         numeric = ()
@@ -409,74 +424,25 @@ def _answer(
         estimates=estimates,
         test=_test(estimates, found.shown) if kind == "table" else None,
         notes=(
-            *_pools_note(pools, calibrated),
+            *pools_note(pools, calibrated),
             *_notes(read, numeric, bool(estimates.unstable[: found.shown].any()), left_out, pools),
             *filter(None, [model.rows_note]),
         ),
         pooled={name: (one.bins, one.variance_share) for name, one in pools.items()},
         question=found,
+        planned={name: one for name, one in stated if text and one},
         stamp=stamp_of(model.releases, model.guarantee()),
     )
 
 
-def _columns_to_pool(formula: Formula, groups: bool, family: Family | None, event: str | None) -> list[str]:
-    """Return the columns of which only numbers enter, and no labels; those in constraints stay as they are."""
-    outcome, factors = formula.outcome, formula.factors
-    if outcome is None and not all(one.kind == "numbers" for one in factors):
-        return []  # a two-way table has the labels
-    numbers = [*([outcome] if outcome is not None and event is None and family != "multinomial" else []), *factors]
-    labelled = {one.column for one in factors if groups or one.kind != "numbers"} | set(formula.domain.constrained)
-    return list(dict.fromkeys(one.column for one in numbers if one.kind == "numbers" and one.column not in labelled))
-
-
-def _poolings(
-    model: Model, formula: Formula, columns: Sequence[str], given: Mapping[str, Any] | None
-) -> Iterator[dict[str, Pools]]:
-    """Yield no pools, then fewer and fewer of each column, as long as the table of the formula's columns fits.
-
-    The outcome has twice as many as the others, as a slope loses the part of its variance that lies inside pools.
-    """
-    names = [*formula.attributes, *(name for name in given or {} if name in model.domain)]
-    if not columns or math.prod(model.domain.shape(names)) <= MAX_CELLS:
-        yield {}
-    if not columns:
-        return
-    outcome = () if formula.outcome is None else (formula.outcome.column,)
-    shares = model.marginals_of([(name,) for name in columns], given)
-    counts = range(max(model.domain[name].size for name in columns), _MIN_POOLS - 1, -1)
-    last, most = (_MIN_POOLS, _MIN_POOLS), math.inf
-    blocks = model.structure.domain.sizes
-    numbers = {name: int(number_distribution(model.domain[name]).present.sum()) for name in columns}
-    for count in [*((one, 2 * one) for one in counts), last]:
-        sizes = [
-            min(blocks[name], count[name in outcome]) - 1 if name in columns else model.domain[name].size
-            for name in names
-        ]
-        if sum(count) > most or (count != last and math.prod(sizes) > MAX_CELLS):
-            continue
-        pools = {
-            name: Pools.of(model, name, shares[name,], count[name in outcome])
-            for name in columns
-            if numbers[name] > count[name in outcome]
-        }
-        shape = [pools[name].attribute.size if name in pools else model.domain[name].size for name in names]
-        if count == last or (pools and math.prod(shape) <= MAX_CELLS):
-            yield pools
-            most = _LESS * sum(count)
-
-
-def _how_to_shrink(formula: Formula, columns: Sequence[str], has_rows: bool) -> str:
-    """Return which columns make the table of a formula large, after what is said of them."""
-    domain, names = formula.domain, formula.attributes
-    rest = sorted([name for name in names if name not in columns] or names, key=lambda name: -domain[name].size)
-    parts = [f", such as {listed([f'{name} ({domain[name].size:,} labels)' for name in rest], 3)}"]
-    if has_rows:
-        parts.append("columns of numbers are pooled in an analysis without rows")
-    elif any(one.kind == "labels" and bin_distribution(domain[one.column]) is not None for one in formula.factors):
-        parts.append("columns of numbers are pooled where they stand without C()")
-    if columns and not has_rows:
-        parts.append(f"{_MIN_POOLS} bins of {listed(list(columns))} are still too many")
-    return "; ".join(parts)
+def _planned_text(formula: Formula, kind: Kind, given: Mapping[str, Any] | None) -> str | None:
+    """Return the formula whose tables tell this one under a condition, which plans do not have; None without any."""
+    outcome, join = formula.outcome, ":" if kind == "groups" else "*"
+    if outcome is None or not given:
+        return None if given else formula.text
+    extra = [f"C(`{name}`)" for name in given]
+    terms = [join.join([*(":".join(one.text for one in term),), *extra]) for term in formula.terms]
+    return f"{outcome.text} ~ {' + '.join(terms or [join.join(extra)])}"
 
 
 def question_of(
@@ -590,18 +556,6 @@ def _test(estimates: CorrectedEstimates, start: int) -> WaldTest | None:
     degrees = int(kept.sum())
     statistic = float(((axes[:, kept].T @ values) ** 2 / sizes[kept]).sum())
     return WaldTest(statistic=statistic, degrees=degrees, p_value=float(chdtrc(degrees, statistic)))
-
-
-def _pools_note(pools: Mapping[str, Pools], calibrated: bool) -> list[str]:
-    """Return the note on bins that were pooled, if any were."""
-    if not pools:
-        return []
-    each = [f"{name} to {one.bins} ({100 * one.variance_share:.1f} %)" for name, one in pools.items()]
-    rest = "coefficients are corrected for the rest" if calibrated else "numbers may be nearer to 0 by about the rest"
-    return [
-        "Bins were pooled, so that the table of all columns fits, and have so much of a column's variance: "
-        f"{listed(each, len(each))}; {rest}."
-    ]
 
 
 def _notes(

@@ -10,20 +10,30 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from attrs import evolve
+
 from dpgm.analysis import question_of
 from dpgm.formulas import Formula, read_formula
+from dpgm.pooling import answer_over_pools, columns_to_pool
 from dpgm.spec import PlannedAnalysis, read_analyses
 from dpgm_core.domain.domain import Domain
-from dpgm_core.errors import DpgmError, StructureError, clipped
+from dpgm_core.errors import DpgmError, StructureError, clipped, listed
 from dpgm_core.learning.research import ResearchPlan, Targeted, default_share, plan_research
 from dpgm_core.learning.selector import Selector
+from dpgm_core.models.analysis import Pools
+from dpgm_core.models.functionals import Functional
 from dpgm_core.structure.graphs import Clique
 from dpgm_core.structure.workload import Workload
 
 __all__ = ["cliques_of", "plan_analyses", "research_selector", "targeted"]
+
+#: Cells of the table that a plan guesses by, where bins are pooled.
+_MAX_POOLED_CELLS = 2**16
 
 
 def plan_analyses(
@@ -45,15 +55,18 @@ def plan_analyses(
     OptionError, StructureError, TooLarge, InferenceError
         For formulas that do not fit the domain, and analyses that no candidate tells enough of.
     """
-    listed = [_as_planned(one) for one in analyses]
-    functionals = []
-    for one in listed:
-        formula = _read(workload.domain, one)
-        try:
-            functionals.append(question_of(formula, one.groups, one.family, one.event)[1].functional)
-        except DpgmError as error:
-            raise type(error)(_named(one, error)) from None
-    return plan_research(functionals, workload, pure=pure)
+    functionals, pools, notes = [], [], []
+    for one in map(_as_planned, analyses):
+        functional, pooled = _question(one, _read(workload.domain, one))
+        functionals.append(functional)
+        pools.append({name: part.codes for name, part in pooled.items()})
+        if pooled:
+            notes.append(
+                f"{clipped(one.formula, 200)}: its columns have too many combinations for one table, so the answer "
+                f"pools bins of {listed(list(pooled), 5)}; tables of fewer columns are measured over all bins, with "
+                "less noise where the domain has about 16 of each"
+            )
+    return evolve(plan_research(functionals, workload, pure=pure, pools=pools), notes=tuple(notes))
 
 
 def research_selector(
@@ -87,11 +100,11 @@ def research_selector(
     ('income ~ sex, by groups',)
     """
     workload = Workload.default(workload) if isinstance(workload, Domain) else workload
-    listed = [_as_planned(one) for one in analyses]
-    plan = plan_analyses(workload, listed, pure=pure)
+    planned = [_as_planned(one) for one in analyses]
+    plan = plan_analyses(workload, planned, pure=pure)
     if share is None:
         share = default_share([name for one in plan.analyses for name in one.attributes], workload)
-    return targeted(plan, listed, share=share, then=then)
+    return targeted(plan, planned, share=share, then=then)
 
 
 def targeted(plan: ResearchPlan, analyses: Sequence[PlannedAnalysis], *, share: float, then: Any) -> Targeted:
@@ -120,14 +133,30 @@ def _as_planned(analysis: str | Mapping[str, Any] | PlannedAnalysis) -> PlannedA
     return analysis if isinstance(analysis, PlannedAnalysis) else read_analyses("an analysis plan", [analysis])[0]
 
 
+def _question(analysis: PlannedAnalysis, formula: Formula) -> tuple[Functional, dict[str, Pools]]:
+    """Return the numbers of an analysis, over pools of evenly likely codes where its table is too large."""
+    settings = analysis.groups, analysis.family, analysis.event
+    columns = columns_to_pool(formula, *settings)
+    try:
+        return answer_over_pools(
+            formula,
+            lambda read, pools: (question_of(read, *settings)[1].functional, dict(pools)),
+            columns,
+            lambda: {(name,): np.full(size := formula.domain[name].size, 1 / size) for name in columns},
+            most=_MAX_POOLED_CELLS,
+        )
+    except DpgmError as error:
+        raise type(error)(_named(analysis, error)) from None
+
+
 def _read(domain: Domain, analysis: PlannedAnalysis) -> Formula:
-    formula = read_formula(analysis.formula, domain)
+    formula = read_formula(analysis.formula, domain, most=math.inf)
     for name in formula.attributes:
         if name in domain.undetermined:
             raise StructureError(
                 f"{clipped(analysis.formula, 200)}: the labels or bins of {name!r} are still to be found privately, so "
-                "no tables can be planned for it; give it public labels or bins, "
-                "or name the domain that an earlier run found"
+                "no tables can be planned for it; give it public labels or bins, or those "
+                "that an earlier run printed or wrote as a domain"
             )
     return formula
 

@@ -380,6 +380,9 @@ def _spec(plain: Mapping[str, Any], path: Path) -> Spec:
         said = ", ".join(f"{key} = {plain[key]}" for key in amounts)
         raise OptionError(f"{where} has {said} at its top level; write budget = {{ {said} }}")
     check_known(where, plain, _KEYS)
+    # --set cannot take a section out, but empty it.
+    empty = {"workload", "structure"} if "research" in plain else {"workload"}
+    plain = {key: value for key, value in plain.items() if key not in empty or value != {}}
     two = is_related(plain)
     if two and "budget" in plain:
         plain = {"structure": {_SELECTOR_KEY: related_selector(Budget.parse(plain["budget"]))}, **plain}
@@ -655,10 +658,11 @@ def _with_analyses(
     from dpgm.research import cliques_of
     from dpgm_core.learning.research import default_share
 
+    out = "[structure] and [workload]" if "workload" in plain else "[structure]"
     if then is None and "structure" in plain:
         raise OptionError(
-            f"{where}: [research] says what is measured, and [structure] names cliques; take selector = 'auto' there, "
-            "for what is left, or leave [structure] out"
+            f"{where}: [research] says what is measured, and [structure] names cliques; say selector = 'auto' in their "
+            f"place, for what is left, or leave {out} out"
         )
     if then is None and share not in (None, 1):
         raise OptionError(
@@ -668,7 +672,7 @@ def _with_analyses(
     if then is not None and share == 1:
         raise OptionError(
             f"{where}: research.share = 1 leaves nothing for the selector under [structure]; take a smaller share, or "
-            "leave [structure] out"
+            f"leave {out} out"
         )
     cliques = cliques_of(domain, analyses)
     if workload is None:

@@ -7,7 +7,7 @@ import dpgm
 from dpgm import Budget, Domain, Model, SeededRandomness, Structure, Tables
 from dpgm.analysis import analyse
 from dpgm_core.errors import TooLarge
-from dpgm_core.models.pools import Pools
+from dpgm_core.models.analysis import Pools
 
 pytest.importorskip("formulaic")
 
@@ -68,7 +68,7 @@ def exact() -> Model:
 @pytest.fixture
 def few_cells(monkeypatch) -> None:
     """A limit that three of these columns exceed, and two do not."""
-    monkeypatch.setattr("dpgm.analysis.MAX_CELLS", 12_000)
+    monkeypatch.setattr("dpgm.pooling.MAX_CELLS", 12_000)
 
 
 def test_without_noise_a_pooled_regression_is_least_squares_on_the_means_of_pools(exact, few_cells, monkeypatch):
@@ -82,9 +82,10 @@ def test_without_noise_a_pooled_regression_is_least_squares_on_the_means_of_pool
         if name in found.pooled:
             bins, share = found.pooled[name]
             pools = next(
-                one for one in (Pools.of(exact, name, exact.marginal(name), count) for count in range(_BINS, 7, -1))
+                one
+                for one in (Pools.of(DOMAIN[name], exact.marginal(name), None, few) for few in range(_BINS, 7, -1))
                 if one.bins == bins
-            )  # fmt: skip
+            )
             middle = np.array([float(pools.attribute.labels[code]) for code in pools.codes[:_BINS]])
             assert 8 <= bins < _BINS and 0.98 < share < 1
         scores.append(middle[codes[:, at]])
@@ -97,7 +98,7 @@ def test_without_noise_a_pooled_regression_is_least_squares_on_the_means_of_pool
 
 def test_without_noise_slopes_over_eight_pools_are_those_of_the_values(exact, monkeypatch):
     """Least squares on the values themselves, in closed form, to 2 %; without calibration they are 6 % nearer to 0."""
-    monkeypatch.setattr("dpgm.analysis.MAX_CELLS", 1300)
+    monkeypatch.setattr("dpgm.pooling.MAX_CELLS", 1300)
     found = analyse(exact, "y ~ a + b")
     assert {name: bins for name, (bins, _) in found.pooled.items()} == {"y": 8, "a": 8, "b": 8}
     assert found.estimates.estimate[1:] == pytest.approx(least_squares(values_of(1))[1:], rel=0.02)
@@ -107,7 +108,7 @@ def test_without_noise_slopes_over_eight_pools_are_those_of_the_values(exact, mo
 def test_intervals_over_pools_hold_the_coefficients(monkeypatch, cells):
     """Of 24 seeded releases at epsilon = 20 at least .9 of the coefficients are in their intervals of 95 %, and mean
     slopes are off by at most 1 %, with eight pools a column and with eighteen."""
-    monkeypatch.setattr("dpgm.analysis.MAX_CELLS", cells)
+    monkeypatch.setattr("dpgm.pooling.MAX_CELLS", cells)
     slopes, inside = [], []
     for seed in range(24):
         found = analyse(model_of(values_of(seed), Budget.pure(20), seed), "y ~ a + b").estimates
@@ -131,7 +132,7 @@ def test_intervals_over_pools_hold_the_coefficients(monkeypatch, cells):
 def test_other_questions_are_near_those_without_pools(exact, monkeypatch, text, options, pooled):
     """Within a standard error; labels of groups, and conditions, stay as they are."""
     whole = analyse(exact, text, **options)
-    monkeypatch.setattr("dpgm.analysis.MAX_CELLS", 1800)
+    monkeypatch.setattr("dpgm.pooling.MAX_CELLS", 1800)
     found = analyse(exact, text, **options)
     assert set(found.pooled) == pooled and found.names == whole.names
     assert np.all(np.abs(found.estimates.estimate - whole.estimates.estimate) < whole.estimates.standard_error)
@@ -140,13 +141,13 @@ def test_other_questions_are_near_those_without_pools(exact, monkeypatch, text, 
 
 def test_what_cannot_be_pooled_is_named(exact, monkeypatch):
     """Columns in C(), rows, and pools that do not suffice."""
-    monkeypatch.setattr("dpgm.analysis.MAX_CELLS", 6000)
+    monkeypatch.setattr("dpgm.pooling.MAX_CELLS", 6000)
     with pytest.raises(
         TooLarge, match=r"leave some out, such as a \(33 labels\), b \(33 labels\); columns of numbers are"
     ):
         analyse(exact, "y ~ C(a) + C(b)")
-    with pytest.raises(TooLarge, match="columns of numbers are pooled in an analysis without rows"):
+    with pytest.raises(TooLarge, match=r"columns of numbers are pooled where they .*, and without rows"):
         analyse(exact, "y ~ a + b", rows=exact.sample(10))
-    monkeypatch.setattr("dpgm.analysis.MAX_CELLS", 100)
+    monkeypatch.setattr("dpgm.pooling.MAX_CELLS", 100)
     with pytest.raises(TooLarge, match=r"729 combinations, more than 100; .*; 8 bins of y, a, b are still too many"):
         analyse(exact, "y ~ a + b")

@@ -92,8 +92,8 @@ _MAIN_EFFECT, _PAIR_EFFECT, _INTERCEPT = 0.5, 0.3, 1.0
 _FOR_LABELS, _FOR_NUMBERS, _MAX_COEFFICIENT = 1.3, 0.65, 0.5
 #: How rare missing values are beside a label, nats.
 _MISSING = -9.0
-#: Cells of an analysis' table.
-_MAX_CELLS = 2**20
+#: Cells of an analysis' table, and those times its numbers.
+_MAX_CELLS, _MAX_NUMBERS = 2**20, 2**25
 #: Effects of a smaller part of each variance are left to the model, and tables with a smaller share are not measured.
 _MIN_EFFECT, _MIN_SHARE = 5e-4, 1e-4
 #: Larger ones too where no table then tells at most such a share of any answer, in nine of ten distributions, which is
@@ -253,6 +253,8 @@ class ResearchPlan:
         Shares of a budget for Gaussian noise, which sum to 1.
     unsupported : tuple of arrays of shape (K,)
         For each analysis the median share of each influence function, as a variance, that no table tells.
+    notes : tuple of str
+        What its reader should know.
     """
 
     domain: Domain
@@ -262,6 +264,7 @@ class ResearchPlan:
     unsupported: tuple[FloatArray, ...]
     #: For each analysis: effect -> |psi_jS|^2 / Var(psi_j) at each random distribution, (distributions, K).
     _norms: tuple[Mapping[Clique, FloatArray], ...] = field(alias="norms")
+    notes: tuple[str, ...] = ()
 
     def widths(self, budget: Budget, terms: Terms, records: float) -> tuple[FloatArray, ...]:
         """Return how much wider each interval is expected to be than that of a sample without noise, (K,) ratios.
@@ -294,17 +297,25 @@ class ResearchPlan:
 
 
 @one_thread
-def plan_research(analyses: Sequence[Functional], workload: Workload, *, pure: bool = False) -> ResearchPlan:
+def plan_research(
+    analyses: Sequence[Functional],
+    workload: Workload,
+    *,
+    pure: bool = False,
+    pools: Sequence[Mapping[str, IntArray]] = (),
+) -> ResearchPlan:
     """Return the tables for analyses among a workload's candidates, and their shares; no record is read.
 
     Parameters
     ----------
     analyses : sequence of Functional
-        Over attributes of the workload's domain, with all their codes.
+        Over attributes of the workload's domain, with all their codes or over pools of them.
     workload : Workload
         Its candidates are the tables that may be measured.
     pure : bool
         Whether the budget is pure, under which few large tables are better than many small ones.
+    pools : sequence of mappings, optional
+        For each analysis: attribute -> the pool of each of its codes, as in `dpgm_core.models.analysis.estimate`.
 
     Raises
     ------
@@ -316,7 +327,10 @@ def plan_research(analyses: Sequence[Functional], workload: Workload, *, pure: b
         An analysis is undefined for any distribution, as one with a singular design is.
     """
     domain = workload.domain
-    guesses = [_Guess.of(analysis, domain, workload.candidates) for analysis in analyses]
+    guesses = [
+        _Guess.of(analysis, domain, workload.candidates, one)
+        for analysis, one in zip(analyses, pools or [{}] * len(analyses), strict=True)
+    ]
     if not guesses:
         raise OptionError("there is no analysis to plan tables for; name at least one")
     large = [guess.large_effects() for guess in guesses]
@@ -334,8 +348,9 @@ def plan_research(analyses: Sequence[Functional], workload: Workload, *, pure: b
         if shares_without.min() > _MAX_UNSUPPORTED:
             raise StructureError(
                 f"no table that the workload allows tells enough of {listed(guess.analysis.names, 3)} over "
-                f"{listed(guess.names, 5)}; raise max_cells or order of the workload, take from `never`, or take "
-                "columns of fewer labels"
+                f"{listed(guess.names, 5)}; raise max_cells of the workload (a table of all these columns has "
+                f"{math.prod(domain.shape(guess.names)):,} cells) or its order, take from `never`, or take columns of "
+                "fewer labels or bins"
             )
     return ResearchPlan(
         domain=domain,
@@ -387,34 +402,52 @@ class _Split:
 class _Guess:
     """Influence functions of an analysis at random distributions. names: its attributes. missing: the code of each that
     stands for a missing value. sets: effects that candidate tables hold, as axes, by their attributes in the domain's
-    order."""
+    order. pooled: codes in the largest pool of each attribute; as many cells of a table make one of its pools."""
 
     analysis: Functional
     names: Clique
     shape: tuple[int, ...]
     missing: tuple[int | None, ...]
     sets: Mapping[Clique, Axes]
+    pooled: tuple[int, ...]
 
     @classmethod
-    def of(cls, analysis: Functional, domain: Domain, candidates: Sequence[Clique]) -> _Guess:
+    def of(
+        cls, analysis: Functional, domain: Domain, candidates: Sequence[Clique], pools: Mapping[str, IntArray]
+    ) -> _Guess:
         names = tuple(analysis.attributes)
         undetermined = [name for name in names if name in domain.undetermined]
         if undetermined:
             raise StructureError(
                 f"the labels or bins of {undetermined[0]!r} are still to be found privately, so no tables can be "
-                "planned for an analysis of it; give it public labels or bins, "
-                "or name the domain that an earlier run found"
+                "planned for an analysis of it; give it public labels or bins, or those "
+                "that an earlier run printed or wrote as a domain"
             )
-        shape = domain.shape(names)
+        codes = [pools.get(name, np.arange(domain[name].size)) for name in names]
+        counts = [np.bincount(one) for one in codes]
+        shape = tuple(map(len, counts))
         if math.prod(shape) > _MAX_CELLS:
             raise TooLarge(
                 f"the columns of an analysis have {math.prod(shape):,} combinations, more than {_MAX_CELLS:,}; leave "
                 "some out"
             )
+        numbers = math.prod(shape) * len(analysis.names)
+        if numbers > _MAX_NUMBERS:
+            raise TooLarge(
+                f"an analysis of {listed(names, 5)} has {len(analysis.names):,} numbers over {math.prod(shape):,} "
+                f"combinations, more than {_MAX_NUMBERS:,} in all; leave terms out"
+            )
         axes = {name: axis for axis, name in enumerate(names)}
         sets = {one: tuple(sorted(axes[name] for name in one)) for one in candidates if axes.keys() >= set(one)}
-        missing = tuple(missing_code(domain[name]) for name in names)
-        return cls(analysis=analysis, names=names, shape=shape, missing=missing, sets={(): (), **sets})
+        rare = [missing_code(domain[name]) for name in names]
+        return cls(
+            analysis=analysis,
+            names=names,
+            shape=shape,
+            missing=tuple(None if code is None else int(one[code]) for code, one in zip(rare, codes, strict=True)),
+            sets={(): (), **sets},
+            pooled=tuple(int(one.max()) for one in counts),
+        )
 
     def large_effects(self) -> dict[Clique, float]:
         """Return the part of an influence function's variance that the effects of each set are under the shares of
@@ -439,7 +472,7 @@ class _Guess:
         for influence, variances, table in self._influences():
             norms = effect_norms(self._told(influence, table, inside.values()), inside.values())
             for some, axes in inside.items():
-                result[some].append(norms[axes] / variances)
+                result[some].append(math.prod(self.pooled[axis] for axis in axes) * norms[axes] / variances)
         return {some: np.stack(norms) for some, norms in result.items()}
 
     def unsupported(self, held: set[Clique], quantile: float = 0.5) -> FloatArray:
@@ -607,7 +640,7 @@ class Targeted:
             chosen = "a directed graph" if plan.directed else "contrasts"
             raise StructureError(
                 f"the selector after the tables of the analyses chooses {chosen}, which these tables do not go with; "
-                "take then = 'auto'"
+                "take selector = 'auto' under [structure], in Python then = 'auto'"
             )
         self._check_size(workload, tables, plan.limits)
         return evolve(
@@ -650,7 +683,7 @@ class Targeted:
         if isinstance(then, VotingSelector):
             raise OptionError(
                 "votes come before every other step of a session, so a selector that votes cannot spend the rest of "
-                "it; take then = 'auto'"
+                "it; take selector = 'auto' under [structure], in Python then = 'auto'"
             )
         return then
 
@@ -686,10 +719,16 @@ class Targeted:
         most = limits_of(limits)
         size = ModelSize(workload.domain, [*((name,) for name in workload.attributes), *tables])
         if most is not None and not size.within(most):
+            predicted = {
+                "max_fit_seconds": (size.seconds(), most.seconds),
+                "max_fit_bytes": (size.memory(), most.memory),
+            }
+            more = [f"{name} = {math.ceil(need)}" for name, (need, limit) in predicted.items() if need > limit]
             raise TooLarge(
                 f"a fit with the tables of the analyses would take {size.seconds():.2g} CPU seconds of inference and "
                 f"{human_bytes(size.memory())}, as predicted, more than the selector's max_fit_seconds = "
-                f"{most.seconds:g} or max_fit_bytes = {most.memory:,}; analyse fewer columns together, or raise them"
+                f"{most.seconds:g} or max_fit_bytes = {most.memory:,}; analyse columns of fewer bins or fewer columns "
+                f"together, or raise them, as in selector = {{ name = 'auto', {', '.join(more)} }}"
             )
 
 

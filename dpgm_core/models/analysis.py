@@ -37,19 +37,34 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from dpgm_core._util.arrays import Array, FloatArray, IntArray, ratio
+from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.attribute_tables import MISSING
+from dpgm_core.domain.domain import Domain
 from dpgm_core.domain.resolved_constraints import Derived
+from dpgm_core.domain.values import Values
 from dpgm_core.errors import InferenceError, OptionError, TooLarge, brief
 from dpgm_core.models.corrections import MAX_CELLS, Grid, Split
+from dpgm_core.models.distribution import Distribution, collect_potentials, pieces_of
 from dpgm_core.models.effects import Axes, Effects, add_over_axes, code_weights, effect, means_over_axes, subsets
 from dpgm_core.models.functionals import Functional, Moments, Regression
 from dpgm_core.models.intervals import checked_level
+from dpgm_core.models.merged_codes import MergedDistribution
 from dpgm_core.models.misfit import cell_scales
 from dpgm_core.models.model import Model
-from dpgm_core.models.pools import pooled_marginal
+from dpgm_core.models.numeric import number_distribution
 from dpgm_core.releases.session import caveats_of
 from dpgm_core.structure.graphs import Clique
 
-__all__ = ["BY_STRUCTURE", "CorrectedEstimates", "MEASURED", "MOSTLY_MEASURED", "estimate"]
+__all__ = [
+    "BY_STRUCTURE",
+    "CorrectedEstimates",
+    "MEASURED",
+    "MOSTLY_MEASURED",
+    "Pools",
+    "estimate",
+    "pool_codes",
+    "pooled_marginal",
+]
 
 #: Standings of an estimate, by the share of its influence function that no table tells.
 #: On chains and stars that miss pairs of generated and real populations, answers off by more than three standard errors
@@ -70,6 +85,10 @@ _PERTURBED_MODELS, _PERTURBATION = 6, 0.3
 _MAX_STEPS, _MAX_MOVE = 20, 3.0
 #: Missing tables that are named: up to this many attributes, this many for each estimate, and of at least this share.
 _MAX_ORDER, _MAX_NAMED, _MIN_SHARE = 3, 3, 0.005
+#: Share of each code in the mean of a pool that the model takes as empty.
+_LEAST_SHARE = 1e-9
+#: Part of a column's variance that a pool of all its codes would cost beside what it loses.
+_CODES_COST = 0.01
 
 
 @frozen(kw_only=True, eq=False, repr=False)
@@ -184,7 +203,7 @@ def estimate(
     given : mapping, optional
         attribute -> label or code: the functional of p(. | given). Not together with rows.
     pools : mapping, optional
-        attribute of the functional, in no constraint -> the pool of each of its codes, by `dpgm_core.models.pools`; the
+        attribute of the functional, in no constraint -> the pool of each of its codes, by `Pools`; the
         functional's table is over pools.
 
     Returns
@@ -510,3 +529,134 @@ def _missing(
 def _largest(shares: Mapping[Clique, float]) -> tuple[tuple[Clique, float], ...]:
     ordered = sorted(shares.items(), key=lambda one: -one[1])[:_MAX_NAMED]
     return tuple((names, share) for names, share in ordered if share >= _MIN_SHARE)
+
+
+# --- Pools ----------------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True, eq=False)
+class Pools:
+    """Adjacent codes of a column of numbers that a question takes as one, so that its table fits.
+
+    Codes that a session merged stay together, but that numbers and missing values are apart: within a block of merged
+    codes a code is independent of all other attributes, and so is a pool. The tables of an analysis are then those of
+    the releases, summed by pool, and its estimates those of the population's numbers, each replaced by the mean of its
+    pool.
+
+    codes: (codes,), the pool of each. attribute: with a label for each pool, which is the mean of its numbers or,
+    without any, no number. bins: how many pools have numbers. variance_share: of the variance of the codes' means, what
+    the means of pools have.
+    """
+
+    codes: IntArray
+    attribute: Attribute
+    bins: int
+    variance_share: float
+
+    @classmethod
+    def of(cls, attribute: Attribute, shares: FloatArray, blocks: IntArray | None, count: int) -> Pools:
+        """Return `count` pools of an attribute's numbers, and those of codes without any. As of `pool_codes`."""
+        codes = pool_codes(attribute, shares, blocks, count)
+        numbers, has_number = _numbers_of(attribute)
+        weights = np.where(has_number, shares, 0.0)
+        weights += _LEAST_SHARE * (has_number & (np.bincount(codes, weights=weights)[codes] <= 0))
+        totals = np.bincount(codes, weights=weights)
+        bins = int((totals > 0).sum())
+        centre = float(weights @ numbers) / float(weights.sum())  # so that dates lose no digits
+        means = ratio(np.bincount(codes, weights=weights * (numbers - centre)), totals)
+        spread = float(weights @ (numbers - centre) ** 2)
+        labels: list[str] = []
+        for mean in (means[:bins] + centre).tolist():
+            while repr(mean) in labels:  # as of blocks of merged codes, which lie among each other
+                mean = math.nextafter(mean, math.inf)
+            labels.append(repr(mean))
+        labels += [f"{MISSING} {number}" if number else MISSING for number in range(len(totals) - bins)]
+        return cls(
+            codes=codes,
+            attribute=Attribute.of_labels(
+                attribute.name,
+                labels,
+                unknown=labels[codes[attribute.unknown]],
+                null=labels[codes[attribute.null]],
+                values=Values(kind="number"),
+            ),
+            bins=bins,
+            variance_share=float(totals @ means**2) / spread if spread > 0 else 1.0,
+        )
+
+
+def pool_codes(attribute: Attribute, shares: FloatArray, blocks: IntArray | None, count: int) -> IntArray:
+    """Return the pool of each code, (codes,): `count` pools of numbers, then those of codes without a number.
+
+    shares: p of each code. blocks: of the codes that a session merged. Neighbours are pooled that lose the least part
+    of the variance between codes, as in Ward (1963), and whose codes are few: the noise of pools is taken as that of
+    the one with most codes.
+
+    >>> age = Attribute.of_bins("age", [0, 10, 20, 30, 40], unknown="missing")
+    >>> pool_codes(age, np.array([0.4, 0.1, 0.1, 0.3, 0.1]), None, 2).tolist()
+    [0, 1, 1, 1, 2]
+    """
+    numbers, has_number = _numbers_of(attribute)
+    blocks = np.arange(attribute.size) if blocks is None else blocks
+    sizes, with_number = np.bincount(blocks), np.bincount(blocks, weights=has_number)
+    weights = np.where(has_number, shares, 0.0) + _LEAST_SHARE
+    mass = np.bincount(blocks, weights=weights)
+    means, whole = np.bincount(blocks, weights=weights * numbers) / mass, np.flatnonzero(with_number == sizes)
+    order = whole[np.argsort(means[whole], kind="stable")]
+    # A line of pools: where each begins, its weight, its mean from the centre and its codes.
+    pools = np.stack([np.arange(len(order)), mass[order], means[order], sizes[order]]).astype(np.float64)
+    pools[2] -= pools[1] @ pools[2] / pools[1].sum()
+    variance, many = pools[1] @ pools[2] ** 2, pools[3].sum()
+    while pools.shape[1] > count:
+        (_, one, mean, size), (_, other, next_mean, next_size) = pools[:, :-1], pools[:, 1:]
+        lost = one * other * (next_mean - mean) ** 2 / (one + other)
+        cost = ratio(lost, np.full(len(lost), variance)) + _CODES_COST * ((size + next_size) / many) ** 2
+        at = int(np.argmin(cost))
+        pools[2, at] = (one[at] * mean[at] + other[at] * next_mean[at]) / (one[at] + other[at])
+        pools[[1, 3], at] += pools[[1, 3], at + 1]
+        pools = np.delete(pools, at + 1, axis=1)
+    place = count + 1 + np.arange(len(sizes))
+    place[order] = np.searchsorted(pools[0], np.arange(len(order)), side="right")
+    without = np.where(with_number[blocks] > 0, place[blocks], count + 1 + len(sizes)) + len(sizes)
+    return np.asarray(np.unique(np.where(has_number, place[blocks], without), return_inverse=True)[1])
+
+
+def pooled_marginal(
+    model: Model, names: Clique, pools: Mapping[str, IntArray], condition: Mapping[str, object] | None = None
+) -> FloatArray:
+    """Return p(names | condition) over pools, which the model's own table, of all codes, may be too large for.
+
+    A node for the pools of each column depends on its codes alone, so that no table holds the codes of two columns that
+    no clique holds together. Raises TooLarge, InferenceError and StructureError.
+    """
+    if not pools:
+        return np.asarray(model.marginal(names, condition), dtype=np.float64)
+    model.marginals_of([(name,) for name in names])  # refuses what no release measured
+    base, merged = model._distribution.base, model._merged_codes
+    domain, pieces, spelled = base.structure.domain, [*pieces_of(base.potentials)], {name: name for name in names}
+    nodes: list[Attribute] = []
+    for name, codes in pools.items():
+        merge = None if merged is None else merged.of.get(name)
+        table = np.zeros((domain[name].size, int(codes.max()) + 1))
+        if merge is None:
+            table[np.arange(len(codes)), codes] = 1.0
+        else:
+            np.add.at(table, (merge.codes, codes), merge.weights)
+        node = f"pools of {name}"
+        while node in domain:
+            node += "'"
+        nodes.append(Attribute.of_size(node, table.shape[1]))
+        spelled[name] = node
+        with np.errstate(divide="ignore"):
+            pieces.append(((name, node), np.log(table)))
+    whole = Domain([*domain.attributes, *nodes], domain.constraints)
+    plain = Distribution(collect_potentials(whole, pieces)[1], base.inference)
+    distribution = plain if merged is None else MergedDistribution(plain, merged)
+    evidence = model._read(names, condition or {})[1]
+    return distribution.marginals_of([tuple(spelled[name] for name in names)], evidence)[0]
+
+
+def _numbers_of(attribute: Attribute) -> tuple[FloatArray, Array]:
+    """Return the mean number of each code, 0 without one, and whether it has one."""
+    dist = number_distribution(attribute)
+    return np.nan_to_num(dist.moments()[0]), np.asarray(dist.present)

@@ -388,7 +388,10 @@ def test_options_that_are_none_are_refused(options):
 
 def test_analyses_without_tables_are_refused():
     """Claim: small max_cells, `never`, columns still to be found, and sizes, each with what to do."""
-    with pytest.raises(StructureError, match="raise max_cells or order"):
+    with pytest.raises(
+        StructureError,
+        match=r"raise max_cells of the workload \(a table of all these columns has 48 cells\) or its order",
+    ):
         plan_research([regression()], Workload.all(DOMAIN, max_cells=3))
     apart = Workload.all(DOMAIN, never=[("x", "y"), ("y", "w"), ("y", "z")])
     with pytest.raises(StructureError, match="no table that the workload allows"):
@@ -398,6 +401,14 @@ def test_analyses_without_tables_are_refused():
     wide = Domain.from_sizes(dict.fromkeys("abcdef", 12))
     with pytest.raises(TooLarge, match="2,985,984 combinations"):
         plan_research([Fixed(np.zeros((2, 1)), [], tuple("abcdef"))], Workload.all(wide))
+
+    class Many(Fixed):
+        names = tuple(map(str, range(33)))
+
+    with pytest.raises(TooLarge, match=r"33 numbers over 1,048,576 combinations, .*; leave terms out"):
+        plan_research(
+            [Many(np.zeros((33, 1)), [], tuple("abcde"))], Workload.all(Domain.from_sizes(dict.fromkeys("abcde", 16)))
+        )
     private = Domain.from_dict({"x": {"min": 0, "max": 9, "bins": {"private": 3}}, "w": ["a", "b"]})
     with pytest.raises(StructureError, match="'x' are still to be found"):
         plan_research([Fixed(np.zeros((2, 6)), [])], Workload.all(private))

@@ -5,9 +5,8 @@ import pytest
 
 import dpgm_core as dpgm
 from dpgm_core import Attribute, Budget, Domain, Model, Structure, Tables
-from dpgm_core.models.analysis import estimate
+from dpgm_core.models.analysis import Pools, estimate, pool_codes, pooled_marginal
 from dpgm_core.models.functionals import Moments
-from dpgm_core.models.pools import Pools, pool_codes, pooled_marginal
 from dpgm_core.releases.views import block_sums
 from tests.fixtures import seeded
 from tests.models.enumerated import merge_columns, merged_session
@@ -47,10 +46,15 @@ def plain_model() -> Model:
     return Model(chain, potentials, releases=[released(pairs, CODES, 2)])
 
 
+def pools_of(model: Model, shares: np.ndarray, count: int) -> Pools:
+    merged = model._merged_codes
+    return Pools.of(AGE, shares, None if merged is None else merged.of["age"].codes, count)
+
+
 @pytest.mark.parametrize("model", [plain_model(), merged_model()], ids=["plain", "merged"])
 def test_a_table_over_pools_is_the_models_summed(model):
     """Also under a condition, across cliques, and where a session merged codes of two pools."""
-    pools = {"age": Pools.of(model, "age", model.marginal("age"), 3).codes}
+    pools = {"age": pools_of(model, model.marginal("age"), 3).codes}
     for names, given in ((("c", "age"), {}), (("age", "c", "b"), {}), (("age", "c"), {"b": "1"})):
         summed = block_sums(np.asarray(model.marginal(names, given)), names.index("age"), pools["age"])
         np.testing.assert_allclose(pooled_marginal(model, names, pools, given), summed, atol=1e-12)
@@ -59,7 +63,7 @@ def test_a_table_over_pools_is_the_models_summed(model):
 @pytest.mark.parametrize("model", [plain_model(), merged_model()], ids=["plain", "merged"])
 def test_estimates_over_pools_are_those_over_codes(model):
     """Of a share among the first pool and among missing values; the noise may be overstated, and never understated."""
-    pools = Pools.of(model, "age", model.marginal("age"), 3)
+    pools = pools_of(model, model.marginal("age"), 3)
     shape, size = DOMAIN.shape(("age", "c")), int(pools.codes.max()) + 1
     wanted = {code: np.arange(size) == code for code in (pools.codes[0], pools.codes[7])}
 
@@ -91,7 +95,7 @@ def test_merged_codes_and_missing_values_stay_apart_from_other_pools():
 def test_a_pool_counts_with_the_mean_of_its_numbers():
     """By the model's shares; where it takes a pool as empty, each bin counts alike."""
     model = plain_model()
-    pools = Pools.of(model, "age", SHARES, 2)
+    pools = pools_of(model, SHARES, 2)
     numbers = np.array([4.5, 14.5, 24.5, 34.5, 44.5, 54.5, 80.0])
     first = pools.codes[:7] == 0
     assert float(pools.attribute.labels[0]) == pytest.approx(
@@ -99,5 +103,5 @@ def test_a_pool_counts_with_the_mean_of_its_numbers():
     )
     assert pools.attribute.labels[2:] == ("missing",) and pools.attribute.null == 2 and pools.bins == 2
     assert 0.5 < pools.variance_share < 1
-    empty = Pools.of(model, "age", np.where(pools.codes == 0, 0.0, SHARES), 2)
+    empty = pools_of(model, np.where(pools.codes == 0, 0.0, SHARES), 2)
     assert np.isfinite([float(label) for label in empty.attribute.labels[: empty.bins]]).all()

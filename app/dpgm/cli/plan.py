@@ -201,6 +201,7 @@ def _print_selection(spec: Path, run: Spec, planned: SelectionPlan, records: flo
     from dpgm_core.privacy.terms import change_factor, flaws
 
     remarks = (*run.remarks, *_decimals_note(run), *budget_notes(run.budget, records))
+    remarks += () if run.research is None else run.research.notes
     for note in (*remarks, *planned.notes):
         print_err(f"dpgm: {note}")
     private = run.seed is None
@@ -276,7 +277,7 @@ def _expected(run: Spec, planned: SelectionPlan, records: float | None) -> list[
         {
             "analysis": str(analysis),
             "name": name,
-            "measured": 1 - float(research.unsupported[number][at]),
+            "measured": max(0.0, 1 - float(research.unsupported[number][at])),
             "width": None if widths is None else float(widths[number][at]),
         }
         for number, analysis in enumerate(run.analyses)

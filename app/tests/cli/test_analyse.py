@@ -56,9 +56,21 @@ def test_strict_answers_no_where_an_interval_is_not_promised(jobs, dpgm_command)
     """The answer is printed all the same."""
     code, out, err = dpgm_command("analyse", jobs, "job ~ age", "--strict")
     assert (code, err) == (1, "") and "by structure" in out and "(not promised)" in out
-    assert 'put regressions = ["job ~ age"] under [research] in the spec of a new run, with a domain whose' in out
-    groups = dpgm_command("analyse", jobs, "job ~ age", "--groups")[1]
-    assert 'put regressions = [{ formula = "job ~ age", groups = true }] under [research]' in groups
+    assert 'put regressions = ["job ~ age"] under [research] in the spec of a new run, in place of cliques' in out
+    for more, planned in (
+        (["--groups"], "groups = true"),
+        (["--event", "y"], 'event = "y"'),
+        (["--family", "multinomial"], 'family = "multinomial"'),
+    ):
+        asked = dpgm_command("analyse", jobs, "job ~ age", *more)[1]
+        assert f'put regressions = [{{ formula = "job ~ age", {planned} }}] under [research]' in asked
+    for more, planned in (
+        (["--groups"], '{ formula = "job ~ age:C(`sex`)", groups = true }'),
+        ([], '"job ~ age*C(`sex`)"'),
+    ):
+        inside = dpgm_command("analyse", jobs, "job ~ age", "--given", "sex=F", *more)[1]
+        assert f"put regressions = [{planned}] under [research]" in inside
+    assert "name these tables as cliques" in dpgm_command("analyse", jobs, "~ job + age", "--given", "sex=F")[1]
     assert dpgm_command("analyse", jobs, "job ~ age")[:2] == (0, out)
     assert dpgm_command("analyse", jobs, "job ~ sex", "--strict")[0] == 0
 

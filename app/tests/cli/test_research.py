@@ -1,5 +1,6 @@
 """Analysis plans: formulas of [research] become tables of a session, by the domain alone, and are refused by name."""
 
+import itertools
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ import pytest
 from dpgm.analysis import analyse
 from dpgm.research import cliques_of, plan_analyses, research_selector
 from dpgm.spec import PlannedAnalysis, read_analyses, read_spec
-from dpgm_core import Budget, Domain, Workload, load_model, load_release
+from dpgm_core import Budget, Domain, Terms, Workload, load_model, load_release
 from dpgm_core.errors import DpgmError, OptionError, StructureError
 from dpgm_core.learning.research import ANALYSIS_TABLES
 from dpgm_core.models.analysis import MEASURED, MOSTLY_MEASURED
@@ -128,7 +129,7 @@ def test_python_says_the_same_as_a_spec(study):
         ("research.share=true", "research.share must be a part of the budget"),
         ("research.share=1.1", "research.share must be a part of the budget"),
         ("research.shares=1", "did you mean 'share'"),
-        ('structure.cliques=[["income", "sex"]]', "names cliques; take selector = 'auto' there"),
+        ('structure.cliques=[["income", "sex"]]', "names cliques; say selector = 'auto' in their place"),
         ("split=optimal", "split = 'optimal' divides a budget over named cliques"),
         ('contributions={per="group"}', "contributions do not go with a selector"),
         ('workload.targets=["sex"]', "no setting 'targets'"),
@@ -160,12 +161,53 @@ def test_more_is_refused_before_the_charge(study, refused, dpgm_command):
     assert "a directed graph" in refused("plan", study, "--set", "structure.selector=privbayes")
 
 
+def test_a_formula_whose_bins_are_pooled_is_planned_and_answered(study, ran, monkeypatch):
+    """Its table of all columns is too large, so pairs and less are measured, and what is read has the same limit."""
+    pytest.importorskip("formulaic")
+    domain = DOMAIN.replace("bins = 3", "bins = 60").replace('unknown = "20-39"', 'unknown = "20"')
+    (study.parent / "domain.toml").write_text(domain)
+    formula = "income ~ age + sex"
+    monkeypatch.setattr("dpgm.pooling.MAX_CELLS", 200)
+    settings = ("--set", f"research.regressions=[{formula!r}]", "--set", "workload.max_cells=150")
+    out, err = ran("plan", study, *settings)
+    assert f"{formula}: its columns have too many combinations for one table, so the answer pools bins of age;" in err
+    assert "income x age" in err and "income x age x sex" not in err and "-" not in out.splitlines()[-2].split()[-1]
+    ran("fit", study, *settings)
+    answer = analyse(load_model(study.parent / "study.dpgm"), formula)
+    assert set(answer.pooled) == {"age"} and set(answer.estimates.standing) <= {MEASURED, MOSTLY_MEASURED}
+
+
+def test_pooling_hardly_changes_a_plan(monkeypatch):
+    """Claim: tables and weights are nearly those of all bins, and widths are larger by at most half."""
+    pytest.importorskip("formulaic")
+    number = {"type": "number", "bins": list(range(21)), "cap": True}
+    workload = Workload.all(Domain.from_dict({"attributes": dict.fromkeys("yab", number)}), order=2)
+    whole = plan_analyses(workload, ["y ~ a + b"])
+    monkeypatch.setattr("dpgm.pooling.MAX_CELLS", 2000)
+    pooled = plan_analyses(workload, ["y ~ a + b"])
+    shares = [dict(zip(one.tables, one.weights, strict=True)) for one in (whole, pooled)]
+    assert not whole.notes and len(pooled.notes) == 1
+    assert all(abs(shares[0][pair] - shares[1][pair]) < 0.05 for pair in itertools.combinations("yab", 2))
+    terms = Terms(neighbours="add-remove")
+    wide, wider = (one.widths(Budget.zcdp(1), terms, 1000)[0] for one in (whole, pooled))
+    assert np.all((wider / wide > 0.95) & (wider / wide < 1.5))
+
+
+def test_sections_that_are_emptied_count_as_left_out(study):
+    """Claim: as refusals say to leave them out, which --set cannot."""
+    empty = read_spec(with_selector(study), ["structure={}", "workload={}"])
+    assert empty.selector["share"] == 1 and len(empty.workload.attributes) == 3
+    with pytest.raises(OptionError, match=r"leave \[structure\] and \[workload\] out"):
+        read_spec(study, ["research.share=1", "workload.order=2"])
+
+
 def test_columns_that_are_still_to_be_found_are_refused(study):
     """Claim: private bins and labels in a formula, not elsewhere."""
     private = DOMAIN.replace("bins = 3\nunknown", "bins = { private = 3 }\nunknown").replace('unknown = "20-39"\n', "")
     (study.parent / "domain.toml").write_text(private)
     with pytest.raises(
-        StructureError, match=r"'age' are still to be found privately.*or name the domain that an earlier run found"
+        StructureError,
+        match=r"'age' are still to be found privately.*or those that an earlier run printed or wrote as a domain",
     ):
         read_spec(study)
     assert read_spec(study, ['research.regressions=["income ~ sex"]']).analyses[0].formula == "income ~ sex"

@@ -1,0 +1,191 @@
+"""Pools of a formula: bins of columns of numbers that are taken as one, so that the table of all its columns fits.
+
+Regression calibration gives coefficients on the numbers of codes, from those on the means of pools. Let x be the
+covariates, x* the means of their pools, y and y* the outcome alike. Where E[y | x] = x' b, the root b* of
+E[x* (y* - x*' b*)] = 0 has E[x* x'] b = E[x* x*'] b* + E[x* (y - y*)]. These moments are of pairs of columns, so the
+model has them for codes, also where a table of all columns is too large. For other families than the linear one this
+is an approximation: Carroll, Ruppert, Stefanski and Crainiceanu (2006), Measurement Error in Nonlinear Models, ch. 4.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from attrs import evolve
+
+from dpgm.formulas import MAX_CELLS, Formula, read_formula
+from dpgm_core._util.arrays import FloatArray, IntArray, along
+from dpgm_core.domain.domain import Domain
+from dpgm_core.errors import TooLarge, listed
+from dpgm_core.models.analysis import CorrectedEstimates, Pools
+from dpgm_core.models.functionals import Family
+from dpgm_core.models.model import Model
+from dpgm_core.models.numeric import number_distribution
+from dpgm_core.models.within_bins import bin_distribution
+from dpgm_core.structure.graphs import Clique
+
+__all__ = ["answer_over_pools", "calibrate", "columns_to_pool", "pools_note"]
+
+_Answer = TypeVar("_Answer")
+#: A function of the codes of a column; of none for a constant.
+_Function: TypeAlias = tuple[Clique, FloatArray]
+#: Key of the outcome among functions, which is no name of a coefficient.
+_OUTCOME = ""
+#: Bins of numbers that a pooled column has at least, and how many there are next, where these are too many.
+_MIN_POOLS, _LESS = 8, 0.8
+
+
+def columns_to_pool(formula: Formula, groups: bool, family: Family | None, event: str | None) -> list[str]:
+    """Return the columns of which only numbers enter, and no labels; those in constraints stay as they are."""
+    outcome, factors = formula.outcome, formula.factors
+    if outcome is None and not all(one.kind == "numbers" for one in factors):
+        return []  # a two-way table has the labels
+    numbers = [*([outcome] if outcome is not None and event is None and family != "multinomial" else []), *factors]
+    labelled = {one.column for one in factors if groups or one.kind != "numbers"} | set(formula.domain.constrained)
+    return list(dict.fromkeys(one.column for one in numbers if one.kind == "numbers" and one.column not in labelled))
+
+
+def answer_over_pools(
+    whole: Formula,
+    answer: Callable[[Formula, Mapping[str, Pools]], _Answer],
+    columns: Collection[str],
+    shares: Callable[[], Mapping[Clique, FloatArray]],
+    *,
+    blocks: Mapping[str, IntArray] | None = None,
+    fixed: Collection[str] = (),
+    empty: Mapping[str, Collection[int]] | None = None,
+    most: int | None = None,
+) -> _Answer:
+    """Return the answer to a formula without pools, or else over the first whose table is not too large.
+
+    The outcome has twice as many as the others, as a slope loses the part of its variance that lies inside pools.
+
+    whole: the formula over all codes. columns: those that may be pooled. shares: p of the codes of each, needed for
+    pools only. blocks: of codes that a session merged. fixed: columns of a condition. empty: as of `read_formula`.
+    most: cells of a table with pools. Raises TooLarge, with the columns to leave out.
+    """
+    domain, limit, merged = whole.domain, MAX_CELLS if most is None else most, blocks or {}
+    sizes = {name: domain[name].size for name in (*whole.attributes, *fixed)}
+    refusal = ""
+    if not columns or math.prod(sizes.values()) <= MAX_CELLS:
+        try:
+            return answer(read_formula(whole.text, domain, empty, MAX_CELLS), {})
+        except TooLarge as error:
+            refusal = str(error)
+    outcome, likely, before = whole.outcome and whole.outcome.column, shares() if columns else {}, math.inf
+    numbers = {name: int(number_distribution(domain[name]).present.sum()) for name in columns}
+    distinct = {name: len(set(merged.get(name, range(sizes[name])))) for name in columns}
+    for few in [*range(max(sizes[name] for name in columns), _MIN_POOLS - 1, -1), 0] if columns else []:
+        counts = {name: max(few * (1 + (name == outcome)), _MIN_POOLS) for name in columns}
+        least = {name: min(distinct[name], count) - 1 for name, count in counts.items()}
+        work = 3 * few or 2 * _MIN_POOLS
+        if work > before or (few and math.prod((sizes | least).values()) > limit):
+            continue
+        pools = {
+            name: Pools.of(domain[name], likely[name,], merged.get(name), count)
+            for name, count in counts.items()
+            if numbers[name] > count
+        }
+        pooled = {name: one.attribute for name, one in pools.items()}
+        cells = math.prod(pooled[name].size if name in pooled else size for name, size in sizes.items())
+        if few and (not pools or cells > limit):
+            continue
+        over = Domain([pooled.get(one.name, one) for one in domain], domain.constraints)
+        try:
+            return answer(read_formula(whole.text, over, empty, MAX_CELLS), pools)
+        except TooLarge as error:
+            refusal, before = str(error), _LESS * work
+    raise TooLarge(refusal + _how_to_shrink(whole, columns))
+
+
+def _how_to_shrink(formula: Formula, columns: Collection[str]) -> str:
+    """Return which columns make the table of a formula large, after what is said of them."""
+    domain, names = formula.domain, formula.attributes
+    rest = [name for name in names if name not in columns]
+    large = sorted(rest or names, key=lambda name: -domain[name].size)
+    parts = [f", such as {listed([f'{name} ({domain[name].size:,} labels)' for name in large], 3)}"]
+    if any(bin_distribution(domain[name]) is not None for name in rest):
+        parts.append("columns of numbers are pooled where they stand without C() and make no groups, and without rows")
+    if columns:
+        parts.append(f"{_MIN_POOLS} bins of {listed(list(columns))} are still too many")
+    return "; ".join(parts)
+
+
+def pools_note(pools: Mapping[str, Pools], calibrated: bool) -> list[str]:
+    """Return the note on bins that were pooled, if any were."""
+    if not pools:
+        return []
+    each = [f"{name} to {one.bins} ({100 * one.variance_share:.1f} %)" for name, one in pools.items()]
+    rest = "coefficients are corrected for the rest" if calibrated else "numbers may be nearer to 0 by about the rest"
+    return [
+        "Bins were pooled, so that the table of all columns fits, and have so much of a column's variance: "
+        f"{listed(each, len(each))}; {rest}."
+    ]
+
+
+def calibrate(
+    model: Model,
+    formula: Formula,
+    estimates: CorrectedEstimates,
+    pools: Mapping[str, Pools],
+    condition: Mapping[str, Any] | None,
+) -> CorrectedEstimates:
+    """Return a regression's estimates on the numbers of codes.
+
+    formula: over pools, with an outcome, which is not pooled but in a linear regression, and one factor in each term.
+    """
+    assert formula.outcome is not None
+    names, functions = formula.design().names, _functions(model, formula, pools)
+    columns = [*formula.covariates, *({formula.outcome.column} & pools.keys())]
+    pairs = [*((one,) for one in columns), *itertools.combinations(columns, 2)]
+    included = {one.column: ~one.missing(model.domain[one.column]) for one in (formula.outcome, *formula.factors)}
+    shares: dict[frozenset[str], _Function] = {frozenset(): ((), np.ones(()))}
+    for clique, table in model.marginals_of(pairs, condition).items():
+        inside = table * functools.reduce(np.multiply.outer, [included[name] for name in clique])
+        shares[frozenset(clique)] = clique, inside / inside.sum()
+
+    def moment(one: _Function, other: _Function) -> float:
+        clique, table = shares[frozenset((*one[0], *other[0]))]
+        spread = [along(values, clique.index(name), len(clique)) for names, values in (one, other) for name in names]
+        return float(functools.reduce(np.multiply, spread, table).sum())
+
+    count, every = len(names), [*names, *({_OUTCOME} & functions.keys())]
+    inner, whole = (
+        np.array([[moment(functions[row][0], functions[at][kind]) for at in every] for row in names]) for kind in (0, 1)
+    )
+    equations = np.eye(len(estimates.names) // count)
+    slope = np.kron(equations, np.linalg.solve(whole[:, :count], inner[:, :count]))
+    shift = np.tile(np.linalg.solve(whole[:, :count], (whole - inner)[:, count:].sum(axis=1)), len(equations))
+    parts = {
+        name: slope @ getattr(estimates, name) @ slope.T for name in ("covariance", "sampling", "noise", "structure")
+    }
+    return evolve(
+        estimates,
+        estimate=slope @ estimates.estimate + shift,
+        uncorrected=slope @ estimates.uncorrected + shift,
+        **parts,
+    )
+
+
+def _functions(model: Model, formula: Formula, pools: Mapping[str, Pools]) -> dict[str, tuple[_Function, _Function]]:
+    """Return the columns of the design, by name, as functions of codes: the means of pools, and the codes' numbers."""
+    constant = (), np.ones(())
+    functions: dict[str, tuple[_Function, _Function]] = {"Intercept": (constant, constant)}
+    factors = {factor.text: factor for factor in formula.factors}
+    if formula.outcome is not None and formula.outcome.column in pools:
+        factors[_OUTCOME] = formula.outcome
+    for text, factor in factors.items():
+        name, attribute = factor.column, model.domain[factor.column]
+        if factor.kind == "labels":
+            for code, label in enumerate(attribute.labels):
+                indicator = (name,), np.asarray(np.arange(attribute.size) == code, np.float64)
+                functions |= dict.fromkeys((f"{text}[{label}]", f"{text}[T.{label}]"), (indicator, indicator))
+            continue
+        means, numbers = factor.values(formula.domain[name]), factor.values(attribute)
+        functions[text] = ((name,), means[pools[name].codes] if name in pools else means), ((name,), numbers)
+    return functions
