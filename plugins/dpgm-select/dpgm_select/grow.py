@@ -2,7 +2,7 @@
 
 1. Every attribute alone, the more precisely the more its noise weighs beside the records.
 2. If no pair can rise above its noise, all that is left goes to the attributes, and nothing else is measured. Otherwise
-   rare codes are merged.
+   rare codes are merged, and bins that are too fine for pairs, after one more table of their attributes.
 3. A spanning forest of pairs by Kruskal's algorithm, each edge by the exponential mechanism, and its tables. If pairs
    are nearly as far from its model, in the mean, as the forest's own pairs are from independence, most columns depend
    on most others: then all pairs are measured, for latent classes.
@@ -78,6 +78,9 @@ __all__ = ["Grow"]
 #: Of the budget: to every attribute alone at least and at most, and the error of an attribute, total variation, at
 #: which it has enough.
 _ALONE, _ALONE_AT_MOST, _ALONE_ERROR = 0.15, 0.35, 0.01
+#: If all have bins that will be merged, to these once more: single columns had 3 to 9 % less error, and pairs as much
+#: as before; at .2 columns had 10 to 15 % less, and pairs up to 15 % more.
+_WITHIN = 0.1
 #: To the choice of the forest; to its tables at least and at most; the noise of a table, part of the records, at which
 #: they have enough.
 _CHOICE, _FOREST, _FOREST_AT_MOST, _FOREST_NOISE = 0.05, 0.12, 0.3, 0.1
@@ -402,7 +405,12 @@ class _Growing:
         self.fit = self.growth.fitted(self.fitting)
 
     def merge_codes(self) -> None:
-        """Merge rare codes, and learn anew."""
+        """Merge rare codes, and learn anew. Bins that are merged are measured once more before: no later table tells
+        those of a block apart."""
+        binned: list[Clique] = [(name,) for name in self._merges if self.session.domain[name].edges is not None]
+        if binned:
+            self.measure_together(binned, _WITHIN * len(binned) / len(self.alone))
+            self._merges = find_merges(self.session.pooled(), self.session)
         if self._merges:
             self.notes += merge_session_codes(self.session, self._merges)
             self.growth = Growth(session=self.session, size=ModelSize(self.session.domain))
