@@ -12,6 +12,7 @@ import bisect
 import functools
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 __all__ = [
@@ -59,6 +60,8 @@ _CLOCK = rb"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.,][0-9]+)?)?"
 _TIME = re.compile(_CLOCK)
 _MINUTE = re.compile(rb"[0-9]{2}:[0-9]{2}")
 _GROUPED = re.compile(rb"([+-]?[1-9][0-9]{0,2})([.,])([0-9]{3}(?:\2[0-9]{3}){0,4})(?:([.,])([0-9]{1,40}))?")
+#: Such as 17,100, which counts as of thousands: other numbers tell whether the comma is a decimal sign.
+_THOUSANDS = re.compile(rb"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
 _MOMENT = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})([T ]" + _CLOCK + rb" ?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?")
 _MIDNIGHT = re.compile(rb".*[T ]00:00(:00(\.0+)?)?")
 _LOCAL = re.compile(rb"([0-9]{1,2})([/.-])([0-9]{1,2})\2([0-9]{4})(?: (.+))?")
@@ -91,8 +94,9 @@ DECIMALS = 3  # so many and more count alike, and stand for any number of decima
 
 #: Powers of two, below which there is zero; whole numbers begin with 0.
 LEAST_POWER, MOST_POWER = -16, 46
-#: The power of two of 1,000, below which no digits are grouped.
+#: The power of two of 1,000, below which no digits are grouped, and shapes of numbers with one sign of thousands.
 _THOUSAND = 9
+_ONCE = frozenset(f"grouped.0 {minus}2^{power}" for minus in ("", "-") for power in range(_THOUSAND, 20))
 #: Powers of two of numbers with a symbol: whole ones, those with one decimal and with two, and with grouped digits.
 _LEAST_OF_SYMBOL = {"integer": 0, "number.1": -4, "number,1": -4, "number.2": -7, "number,2": -7}
 _LEAST_OF_SYMBOL |= {f"grouped{sign}{decimals}": _THOUSAND for sign in ".," for decimals in (0, 2)}
@@ -136,7 +140,7 @@ def shape_of(raw: bytes) -> str:
     >>> shape_of(b"20210514"), shape_of(b"20211514"), shape_of(b"5/14/2021 3:04 PM")
     ('date %Y%m%d 2020', 'integer 2^24', 'datetime %m/%d/%Y %I:%M %p 2020')
     >>> shape_of(b"1,431.33"), shape_of(b"1.234.567"), shape_of(b"1,431"), shape_of(b"14:05"), shape_of(b"2:05 PM")
-    ('grouped.2 2^10', 'grouped,0 2^20', 'number,3 2^0', 'minute', 'minute12')
+    ('grouped.2 2^10', 'grouped,0 2^20', 'grouped.0 2^10', 'minute', 'minute12')
     >>> shape_of(b"$5"), shape_of(b"-$1,431"), shape_of(b"12.5 %")
     ('$0 integer 2^2', '$0 grouped.0 -2^10', '0 % number.1 2^3')
     """
@@ -145,7 +149,7 @@ def shape_of(raw: bytes) -> str:
         return f"{day[0]} {_years(day[1])}"
     if INTEGER.fullmatch(raw):
         return f"integer {place_of(float(raw), 0)}"
-    match = NUMBER.fullmatch(raw)
+    match = None if _THOUSANDS.fullmatch(raw) else NUMBER.fullmatch(raw)
     if match is not None:
         whole, sign, fraction, exponent = match.groups()
         decimals = DECIMALS if exponent else min(len(fraction), DECIMALS)
@@ -220,34 +224,68 @@ def _written(time: bytes) -> str:
 
 
 def read_thousands(
-    shapes: Mapping[str, int], counts: Mapping[str, int]
-) -> tuple[Mapping[str, int], Mapping[str, int], dict[str, str]]:
-    """Return shapes, and those that certainly occur, without a sign of thousands, and which signs there are.
+    shapes: Mapping[str, int], counts: Mapping[str, int], cells: Mapping[str, int]
+) -> tuple[Mapping[str, int], Mapping[str, int], Mapping[str, int], dict[str, str]]:
+    """Return shapes, those that certainly occur, and cells, without a sign of thousands, and which signs there are.
 
-    Of 4,371 the place is ten powers of two higher than that of 4.371, nearly. Each keeps a kind of its own, as it has
-    noise. Numbers with three decimals are such where others are whole, and none has fewer decimals or is below 1.
+    17,100 is 17100 unless others, such as 0,5, show that the comma is a decimal sign. 17.100 is so where others are
+    whole, and none has fewer decimals or is below 1; then its place is ten powers of two higher, nearly, and cells are
+    of no use. Each keeps a kind of its own, as it has noise.
     """
     kinds = {shape.rpartition(" ")[0] for shape in counts}
+    grouped = {shape for shape in counts if shape.startswith("grouped.")}
+    if grouped and grouped <= _ONCE and any(kind.startswith(("number,", "grouped,")) for kind in kinds):
+        shapes, counts, cells = _as_decimals(shapes), _as_decimals(counts), _cells_as_decimals(cells)
+        kinds = kinds - {"grouped.0"}
+    once = f"number.{DECIMALS}"
+    small = ("zero", *(place for place in number_places(LEAST_POWER) if "^-" in place))
+    whole = {"integer", once} <= kinds and kinds.isdisjoint(f"number.{one}" for one in range(1, DECIMALS))
+    whole = whole and counts.keys().isdisjoint(f"{once} {place}" for place in small)
     for sign, decimal in (",.", ".,"):
-        small = ("zero", *(place for place in number_places(LEAST_POWER) if "^-" in place))
-        whole = {"integer", f"number{sign}{DECIMALS}"} <= kinds and kinds.isdisjoint(
-            {*(f"number{sign}{decimals}" for decimals in range(1, DECIMALS))}
-        )
-        whole = whole and not any(f"number{sign}{DECIMALS} {place}" in counts for place in small)
-        if whole or any(kind.startswith(f"grouped{decimal}") for kind in kinds):
+        if any(kind.startswith(f"grouped{decimal}") for kind in kinds) or (whole and sign == "."):
             both = [_without_thousands(one, sign, decimal) for one in (shapes, counts)]
-            return both[0], both[1], {"thousands": sign, "decimal": decimal}
-    return shapes, counts, {}
+            is_once = any(shape.startswith("integer once ") for shape in both[1])
+            return both[0], both[1], {} if is_once else cells, {"thousands": sign, "decimal": decimal}
+    return shapes, counts, cells, {}
+
+
+def _as_decimals(shapes: Mapping[str, int]) -> dict[str, int]:
+    """Return shapes in which numbers such as 17,100 have three decimals."""
+    counts = dict[str, int]()
+    for shape, count in shapes.items():
+        if not shape.startswith("grouped."):
+            counts[shape] = count
+        elif shape in _ONCE:
+            minus, _, power = shape.removeprefix("grouped.0 ").partition("2^")
+            place = f"number,{DECIMALS} once {minus}2^{max(0, int(power) - 10)}"
+            counts[place] = counts.get(place, 0) + count
+    return counts
+
+
+def _cells_as_decimals(cells: Mapping[str, int]) -> dict[str, int]:
+    """Return cells in which whole numbers of four to six digits are so many thousandths, spread by width."""
+    counts = Counter[str]()
+    for cell, count in cells.items():
+        power = int(cell.rpartition(" ")[0].rpartition("^")[2]) if "^" in cell else 0
+        if not 10 <= power < 20:
+            counts[cell] += count
+            continue
+        low, high = (end / 1000 for end in interval_of(cell, 0))
+        for place in dict.fromkeys(place_of(end, 0) for end in (low, high)):
+            for part in cells_of_place(place):
+                start, end = interval_of(part, 0)
+                counts[part] += round(count * max(0.0, min(high, end) - max(low, start)) / (high - low))
+    return counts
 
 
 def _without_thousands(shapes: Mapping[str, int], sign: str, decimal: str) -> dict[str, int]:
-    counts, once, several = dict[str, int](), f"number{sign}{DECIMALS} ", f"grouped{decimal}"
+    counts, once, several = dict[str, int](), f"number.{DECIMALS} ", f"grouped{decimal}"
     for shape, count in shapes.items():
         minus, _, power = shape.removeprefix(once).partition("2^")
         if shape.startswith(several):
             kind, _, place = shape.removeprefix(several).partition(" ")
             counts[f"integer grouped {place}" if kind == "0" else f"number{decimal}{kind} grouped {place}"] = count
-        elif not shape.startswith(once):
+        elif sign == "," or not shape.startswith(once):
             counts[shape] = count
         elif power and 0 <= int(power) <= MOST_POWER - 10:
             counts[f"integer once {minus}2^{int(power) + 10}"] = count

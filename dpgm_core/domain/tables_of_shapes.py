@@ -144,8 +144,7 @@ def table_of(
     words = {cell.removeprefix("word "): count for cell, count in cells.items() if cell.startswith("word ")}
     labels = _occurring(shapes, words or labels, cells_sigma if words else fine, counts.keys() == {"word"})
     signs = {"symbol": symbol} if symbol else {}
-    shapes, counts, of_thousands = read_thousands(shapes, counts)
-    cells = {} if any(shape.startswith("integer once ") for shape in counts) else cells
+    shapes, counts, cells, of_thousands = read_thousands(shapes, counts, cells)
     signs |= of_thousands
     every = sum(counts.values())
     commonest = [label for label, _ in sorted(labels.items(), key=lambda one: (-one[1], one[0]))][:keep]

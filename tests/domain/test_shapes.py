@@ -22,6 +22,7 @@ from dpgm_core.domain.shapes import (
     interval_of,
     part_of,
     place_of_cell,
+    read_thousands,
     shape_of,
 )
 from dpgm_core.domain.tables_of_shapes import (
@@ -146,7 +147,9 @@ def test_cells_by_example():
         ("0", "integer zero"), ("-3", "integer -2^1"), ("+8", "integer 2^3"), ("007", "text"),
         ("1e-05", "number.3 zero"), ("5e3", "number.3 2^12"), ("01e3", "text"),
         ("0.30000000000000004", "number.3 2^-2"), ("1.5e400", "number.3 2^46"),
-        (".5", "number.1 2^-1"), ("-12.50", "number.2 -2^3"), ("1,250", "number,3 2^0"), ("0.00", "number.2 zero"),
+        (".5", "number.1 2^-1"), ("-12.50", "number.2 -2^3"), ("0.00", "number.2 zero"),
+        ("1,250", "grouped.0 2^10"), ("1234,567", "number,3 2^10"), ("0,250", "number,3 2^-2"),
+        ("1,2345", "number,3 2^0"),
         ("1.5e3", "number.3 2^10"), ("12:30", "minute"), ("12:30:00", "time"), ("25:00", "text"),
         ("$5", "$0 integer 2^2"), ("-$3", "$0 integer -2^1"), ("$1,234.50", "$0 grouped.2 2^10"),
         ("$1,234", "$0 grouped.0 2^10"), ("$5.5", "text"), ("$007", "text"), ("--$3", "text"), ("$", "text"),
@@ -547,19 +550,63 @@ def test_years_before_1900_need_persons():
 
 
 def test_signs_of_thousands_are_no_decimal_signs():
-    """Whole numbers below a thousand beside numbers with three decimals; not beside other decimals or ones below 1."""
-    money = {"integer 2^8": 400, "integer 2^9": 900, "number,3 2^0": 1000, "number,3 2^2": 4000, "number,3 -2^-4": 16}
-    found = OPEN.with_released(money, {}, 10.0)
+    """Three digits after each comma, unless others show decimals; after a point only beside smaller whole numbers."""
+    money = {"integer 2^8": 400, "integer 2^9": 900, "grouped.0 2^10": 1000, "grouped.0 2^12": 4000}
+    found = OPEN.with_released({**money, "number,3 -2^-4": 16}, {}, 10.0)
     assert found.values.kind == "integer" and found.matching.thousands == ","
     assert found.edges[0] == 1 and found.edges[-1] == 8191
     assert found.code(b"4,371") == found.code(b"4371") > found.code(b"999") > found.code(b"250")
+    assert table_of({"grouped.0 2^10": 1000, "grouped.0 2^12": 4000}, {}, 32, 10.0)["thousands"] == ","
     for other in ("number,1 2^3", "number,2 2^0", "number,3 2^-2", "number,3 zero"):
         table = table_of({**money, other: 900}, {}, 32, 10.0)
-        assert table["type"] == "number" and "thousands" not in table
-    assert "thousands" not in table_of({"number,3 2^0": 1000, "number,3 2^2": 4000}, {}, 32, 10.0)
-    points = OPEN.with_released({"integer 2^8": 900, "number.3 2^2": 900}, {}, 10.0)
-    assert points.code(b"4.371") == points.code(b"4371") and points.matching.decimal == ","
+        assert table["type"] == "number" and "thousands" not in table and table["decimal"] == ","
+    points = {"integer 2^8": 900, "number.3 2^2": 900}
+    one = OPEN.with_released(points, {}, 10.0)
+    assert one.code(b"4.371") == one.code(b"4371") and one.matching.decimal == ","
+    for other in ("number.1 2^3", "number.2 2^0", "number.3 2^-2", "number.3 zero"):
+        assert "thousands" not in table_of({**points, other: 900}, {}, 32, 10.0)
+    assert "thousands" not in table_of({"number.3 2^0": 1000, "number.3 2^2": 4000}, {}, 32, 10.0)
     OPEN.with_released({"text": 50, "integer -2^46": 50, "number.3 -2^46": 50}, {"a": 500, "1": 300}, 10.0)
+
+
+@given(st.integers(1000, 999_999), st.sampled_from([1, -1]))
+def test_three_digits_after_a_comma_are_read_by_the_other_numbers(number, sign):
+    """Of thousands with their cells; as decimals in cells near their own, with all persons of these."""
+    text = f"{sign * number:,}".encode()
+    shapes, cells = {shape_of(text): 900}, {cell_of(text): 900}
+    of_thousands = OPEN.with_released(shapes, {}, 10.0, cells)
+    assert of_thousands.values.kind == "integer" and of_thousands.code(text) == of_thousands.code(
+        text.replace(b",", b"")
+    )
+    assert of_thousands.unknown != of_thousands.code(text) and "," in written(of_thousands, text.decode())
+    *_, moved, signs = read_thousands(shapes | {"number,1 2^0": 90}, shapes | {"number,1 2^0": 90}, cells)
+    assert signs == {} and abs(sum(moved.values()) - 900) <= 3
+    if number >= 1024:
+        assert moved[cell_of(text.replace(b",", b"."))]
+    decimal = OPEN.with_released(shapes | {"number,1 2^0": 90}, {}, 10.0, cells)
+    assert (
+        decimal.matching.decimal == ","
+        and decimal.values.number(decimal.matching.numeral(text)) == sign * number / 1000
+    )
+
+
+def test_a_search_tells_thousands_from_decimals():
+    rng = np.random.default_rng(6)
+    pay, sizes = rng.lognormal(9.8, 0.5, 6000), rng.lognormal(1, 0.8, 6000)
+    columns = {
+        "pay": [f"{max(1001, round(one)):,}" for one in pay], "some": [f"{round(one / 8):,}" for one in pay],
+        "trimmed": [f"{one:.3f}".rstrip("0").rstrip(".").replace(".", ",") for one in sizes],
+        "below": [f"{one:.3f}".replace(".", ",") for one in sizes], "points": [f"{one:.3f}" for one in sizes + 1],
+    }  # fmt: skip
+    found = search(columns)
+    kinds = {name: (one.values.kind, one.matching.thousands, one.matching.decimal) for name, one in found.items()}
+    assert kinds["pay"] == kinds["some"] == ("integer", ",", ".")
+    assert kinds["trimmed"] == kinds["below"] == ("number", None, ",") and kinds["points"] == ("number", None, ".")
+    for name, one in found.items():
+        assert one.unknown not in {one.code(text.encode()) for text in columns[name]}
+        shares = np.bincount([one.code(text.encode()) for text in columns[name]], minlength=one.size) / 6000
+        assert shares.max() < 0.1, name
+    assert written(found["pay"], "17,100")[-4] == "," and written(found["trimmed"], "1,431")[:2] == "1,"
 
 
 def test_grouped_digits_are_read_as_they_are_written():
