@@ -115,7 +115,7 @@ SMALL_POWER = 7
 _CELLS, _SINGLE = 64, 9
 #: Whole numbers that may be calendar years, in the power of two of most of them, have a cell each.
 YEAR_POWER, CALENDAR = 10, 1900
-#: Words of which the others are likely where one occurs, and of the first few groups certain.
+#: Words of which the others are likely where one occurs, and of the first few groups certain; last, marks of missing.
 WORDS = (
     ("no", "yes"), ("n", "y"), ("false", "true"), ("female", "male"), ("low", "medium", "high"),
     ("f", "m", "w", "d", "x"),

@@ -149,7 +149,7 @@ def table_of(
     every = sum(counts.values())
     commonest = [label for label, _ in sorted(labels.items(), key=lambda one: (-one[1], one[0]))][:keep]
     covered = sum(map(labels.__getitem__, commonest)) >= _NEARLY_ALL * every > 0
-    marks = [label for label in commonest if _shape_of_label(label) in _TEXTS]
+    marks = [one for one in commonest if labels[one] >= _ALONE * fine and _shape_of_label(one) in _TEXTS]
     marked, texts, known = 0, _texts(counts), sum(labels[label] for label in marks[:_MARKS])
     if marks and not covered and (len(marks) <= _MARKS or known >= _NEARLY_ALL * texts - _CLEAR * sigma):
         marks = marks[:_MARKS]  # others are noise
@@ -236,7 +236,7 @@ def _occurring(shapes: Mapping[str, int], labels: Mapping[str, int], fine: float
         if count >= (_LABEL if _shape_of_label(label) in shapes else _ALONE) * fine
     }
     words = {label.lower() for label in certain}
-    near = {word for group in WORDS if words.intersection(group) for word in group}
+    near = {word for group in WORDS[:-1] if words.intersection(group) for word in group}  # of marks one is likely
     whole = {word for group in WHOLE_GROUPS if alone and words.intersection(group) for word in group}
     styles = {(label.islower(), label.istitle(), label.isupper()) for label in certain if label.lower() in near}
     every = dict.fromkeys((form for word in whole for form in (word, word.capitalize(), word.upper())), 0)

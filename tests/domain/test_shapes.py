@@ -465,6 +465,15 @@ def test_few_texts_among_other_values_mark_what_is_missing():
     assert declared.with_released(sure, {"NA": 290}, 10.0).null_values == ("", "n/a", "NA")
 
 
+def test_marks_that_nobody_has_are_not_said():
+    """Another mark is no likelier where one occurs, and noise of 4 standard deviations is none."""
+    sure = {"integer 2^14": 400, "integer 2^15": 900, "text": 20, "word": 200}
+    for noise in ({"not known": 30}, {"n/a": 40}, {"Yes": 40, "high": 38}):
+        assert table_of(sure, {"unknown": 200, **noise}, 32, 10.0)["null_values"] == ["unknown"]
+    labels = table_of({"text": 900, "word": 200}, {"cook": 900, "unknown": 200, "not known": 30}, 32, 10.0)["labels"]
+    assert labels == ["cook", "unknown"]
+
+
 def test_types_by_example():
     """Decimals, decimal commas, zeros, codes far apart, times."""
     prices = OPEN.with_released({"number,2 2^9": 700, "number,1 2^10": 200, "integer zero": 100}, {}, 10.0)
