@@ -82,6 +82,8 @@ _COVERED = 2.0
 _CODE_LIKE = 8
 #: They go where cells do not show that more than this share of all has them.
 _TRIMMED = 0.03
+#: Numbers have fewer decimals if at least this part has of those of which zeros at the end would not be written.
+_TRIMMED_ZEROS = 0.25
 #: A number of bins of numbers that any table has, if it may.
 _FEW_BINS = 16
 #: A bin is cut where it has more standard deviations of persons than this: about ten of the noise of its table.
@@ -192,10 +194,9 @@ def _without_few_days(shapes: Mapping[str, int], counts: Mapping[str, int]) -> t
     days = sum(_starting(counts, (kind,)).values())
     if days >= _NEARLY_ALL * (sum(counts.values()) - _texts(counts)) > 0:
         return dict(shapes), dict(counts)
-    both = []
-    for one in (shapes, counts):
-        others = {shape: count for shape, count in one.items() if not shape.startswith(kind)}
-        both.append(others | ({number: others.get(number, 0) + days} if days else {}))
+    both = [{shape: one[shape] for shape in one if not shape.startswith(kind)} for one in (shapes, counts)]
+    if days:
+        both = [one | {number: one.get(number, 0) + days} for one in both]
     return both[0], both[1]
 
 
@@ -210,11 +211,8 @@ def _symbol_of(counts: Mapping[str, int]) -> str | None:
 
 def _read_symbols(shapes: Mapping[str, int], symbol: str) -> dict[str, int]:
     """Return shapes of numbers in place of those with a symbol. They keep kinds of their own, as each has noise."""
-    counts = dict[str, int]()
-    for shape, count in shapes.items():
-        kind, _, place = shape.removeprefix(f"{symbol} ").rpartition(" ")
-        counts[f"{kind} {symbol} {place}" if shape.startswith(f"{symbol} ") else shape] = count
-    return counts
+    with_symbol = re.compile(f"^{re.escape(symbol)} (.*) (.*)")
+    return {with_symbol.sub(rf"\1 {symbol} \2", shape): count for shape, count in shapes.items()}
 
 
 def _shape_of_label(label: str) -> str:
@@ -478,6 +476,7 @@ def _of_numbers(
     alone = {(value, round(value + step, digits)): float(count) for value, count in spikes.items()}
     alone |= _peaks(masses, places, _ENOUGH * sigma, keep // 3 - len(alone), scale)
     masses |= dict.fromkeys(masses.keys() & alone, 0.0)
+    alone = _with_whole_peaks(alone, sure, scale) if scale > 1 else alone
     room, every = keep // 3, sum(places.values())
     for low, high in [*alone]:  # a peak of several values has bins by its share of persons
         parts = int(min(high - low if scale else narrow * room, room / 2, keep * alone[low, high] / max(1, every)))
@@ -498,7 +497,13 @@ def _of_numbers(
     if "zero" in places and len(places) > 1 and not (whole and places.get("2^0")):
         table["shape"] = "uniform"  # many zeros, which are all alike, do not say that other numbers are near zero
     if not whole and decimals < DECIMALS and max(map(abs, edges)) * 10**decimals < EXACT_WHOLE:
-        table["decimals"] = decimals
+        few = Counter[int]()
+        for shape, count in edge.items():
+            if shape in sure or count >= SURE * sigma:  # codes such as -9 may be far from all others
+                few[int(shape[7]) if shape.startswith("number") else 0] += count
+        part = _TRIMMED_ZEROS * few.total() / 10.0**decimals
+        fewer = [one for one in range(decimals) if few[one] >= part * 10.0**one]
+        table["decimals"] = [*fewer, decimals] if fewer else decimals
     return table | ({"decimal": ","} if sign == "," and not whole else {})
 
 
@@ -714,6 +719,16 @@ def _peaks(
         if known[one] > least and one not in every and density[at] > _DENSE * min(density[at - 1], density[at + 1])
     }
     return dict(sorted(peaks.items(), key=lambda one: (-one[1], one[0]))[: max(0, most)])
+
+
+def _with_whole_peaks(alone: Mapping[_Interval, float], sure: Mapping[str, int], scale: int) -> dict[_Interval, float]:
+    """Return peaks of which those with one whole number, in a place without decimals, are of that number alone."""
+    places, peaks = {shape.rpartition(" ")[2] for shape in sure if shape.startswith("number")}, {}
+    for (low, high), mass in alone.items():
+        value = float(scale * math.ceil(low / scale))
+        is_whole = value < high <= value + scale and place_of(value / scale, LEAST_POWER) not in places
+        peaks[(value, value + 1) if is_whole else (low, high)] = mass
+    return peaks
 
 
 def _can_halve(low: float, high: float, scale: int) -> bool:

@@ -33,6 +33,7 @@ from dpgm_core.domain.tables_of_shapes import (
     has_labels,
     table_of,
 )
+from dpgm_core.domain.values import Values
 from dpgm_core.models.within_bins import decoder, wide_bins
 from dpgm_core.privacy.columns import ColumnsPlan
 from dpgm_core.releases.labels import draw_columns
@@ -427,7 +428,7 @@ def test_values_much_commoner_than_others_have_a_bin_of_their_own():
     """Decimals of few values, and peaks among whole numbers; not what is common as those next to it are."""
     index = {"integer zero": 300, "number.2 2^1": 2000, "number.1 2^3": 1000}
     found = OPEN.with_released(index, {"0": 300, "3.25": 1500, "2.5": 480, "10.5": 990}, 10.0)
-    assert found.values.kind == "number" and found.values.decimals == 2
+    assert found.values.kind == "number" and found.values.decimals == (0, 1, 2)
     assert {"[3.25, 3.26)", "[2.5, 2.51)", "[10.5, 10.51)"} <= set(found.labels)
     codes = {text: found.code(text) for text in (b"3.24", b"3.25", b"3.26", b"10.50", b"0")}
     assert len(set(codes.values())) == 5
@@ -477,7 +478,7 @@ def test_marks_that_nobody_has_are_not_said():
 def test_types_by_example():
     """Decimals, decimal commas, zeros, codes far apart, times."""
     prices = OPEN.with_released({"number,2 2^9": 700, "number,1 2^10": 200, "integer zero": 100}, {}, 10.0)
-    assert (prices.values.kind, prices.values.decimals, prices.matching.decimal) == ("number", 2, ",")
+    assert (prices.values.kind, prices.values.decimals, prices.matching.decimal) == ("number", (0, 1, 2), ",")
     assert [prices.code(text) for text in (b"0", b"512,00", b"-3")] == [0, 2, 0]
     codes = OPEN.with_released({"integer 2^0": 500, "integer 2^6": 100}, {"1": 500, "99": 100}, 10.0)
     assert codes.labels == ("1", "99", "other", "missing") and codes.code(b"01") == 0
@@ -757,6 +758,56 @@ def test_numbers_with_few_decimals_have_bins_of_values_that_they_can_have():
     assert small["bins"] == [0.0, 0.01, 0.02, 0.03, 0.035]
     money = table_of({"number.2 -2^3": 400, "number.2 zero": 900, "number.2 2^3": 500}, {}, 64, 10.0)
     assert money["bins"][0] == -15.99 and 0.0 in money["bins"] and 0.01 in money["bins"]
+
+
+@pytest.mark.parametrize(
+    ("several", "decimals"),
+    [
+        ({"number.1 2^3": 900}, 1), ({"number.1 2^3": 900, "integer 2^9": 60}, [0, 1]),
+        ({"number,1 2^3": 2900, "integer -2^3": 60}, 1), ({"number.2 2^3": 900, "integer 2^3": 60}, [0, 2]),
+        ({"number.2 2^3": 900, "number.1 2^3": 90, "integer 2^3": 60}, [0, 1, 2]),
+        ({"number.2 2^3": 90, "number.1 2^3": 900, "integer 2^3": 900}, [0, 1, 2]),
+        ({"$0 number.2 2^3": 900, "$0 integer 2^3": 600}, [0, 2]), ({"number.3 2^3": 900, "integer 2^3": 600}, None),
+    ],
+)  # fmt: skip
+def test_numbers_have_as_few_decimals_as_are_common(several, decimals):
+    """At least a quarter as common as where zeros at the end are not written."""
+    assert table_of(several, {}, 32, 10.0).get("decimals") == decimals
+
+
+@given(st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=9), st.sampled_from([[0, 1], [0, 2], [0, 1, 2]]))
+def test_numbers_come_back_with_the_decimals_that_they_have(numbers, decimals):
+    """The fewest of those listed; by `text`, as a column, and in the domain of their shapes."""
+    texts = []
+    for number in numbers:
+        full = f"{number / 10 ** decimals[-1]:.{decimals[-1]}f}"
+        cut = [f"{number / 10 ** decimals[-1]:.{one}f}" for one in decimals]
+        texts.append(next(text for text in cut if Fraction(text) == Fraction(full)))
+    values = Values(kind="number", decimals=decimals)
+    assert [values.text(float(text)) for text in texts] == texts
+    ends = [float(one) for one in sorted({*map(float, texts), 10.0**7})]
+    table = {"type": "number", "decimals": decimals, "bins": ends, "cap": True}
+    attribute = Attribute.from_dict("x", table)
+    assert attribute.to_dict() == table
+    assert [written(attribute, text) for text in texts if float(text) < 10**7] == texts
+    found = OPEN.with_released(Counter(shape_of(text.encode()) for text in texts for _ in range(100)), {}, 5.0)
+    assert all(found.code(text.encode()) != found.unknown for text in texts)
+
+
+def test_a_search_writes_whole_numbers_among_decimals_as_whole():
+    rng = np.random.default_rng(4)
+    heat = rng.normal(36.9, 0.5, 6000)
+    columns = {
+        "fixed": [f"{one:.1f}" for one in heat], "short": [f"{one:.1f}".removesuffix(".0") for one in heat],
+        "codes": ["999" if at % 18 == 0 else "-9" if at % 19 == 0 else f"{one:.1f}" for at, one in enumerate(heat)],
+    }  # fmt: skip
+    found = search(columns)
+    decimals = {name: one.values.decimals for name, one in found.items()}
+    assert decimals == {"fixed": 1, "short": (0, 1), "codes": (0, 1)}
+    codes = [found["codes"].code(text.encode()) for text in ("998.9", "999", "999.1", "-9.1", "-9", "-8.9")]
+    assert len({*codes}) == 6
+    assert written(found["codes"], "999") == "999" and written(found["codes"], "36.9") == "36.9"
+    assert "." not in written(found["short"], "37") and written(found["fixed"], "37.0")[-2] == "."
 
 
 def test_noise_of_several_kinds_widens_no_range():
