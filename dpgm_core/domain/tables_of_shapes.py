@@ -49,6 +49,8 @@ __all__ = ["cells_to_count", "has_labels", "table_of"]
 
 #: An interval [low, high) of numbers in units, see `_number`, or of months.
 _Interval: TypeAlias = tuple[float, float]
+#: Persons by shape, label or cell.
+_Counts: TypeAlias = Mapping[str, int]
 
 #: Where so many of all are in that power of two, and cells do not show that earlier ones occur, nobody has them.
 _YEARS_ALONE = 0.9
@@ -97,6 +99,8 @@ _PEAK, _CLEAR = 4.0, 2.0
 _FINE_POWER, _FEW_POWERS, _MAIN = 16, 2, 0.25
 #: Shapes of texts.
 _TEXTS = ("text", "word")
+#: At least this share of 14/05/21 and the like has an open order, two fifths where the year is last; of 21/05/14 none.
+_OPEN = 0.1
 #: Into how many parts so many months are cut.
 _PARTS = {60: 5, 12: 2, 6: 2, 3: 3}
 
@@ -177,14 +181,14 @@ def table_of(
             )
             if table is not None:
                 return table | missing
-    for clocks in ({"minute", "time"}, {"minute12"}, {"time12"}):
+    for clocks in ({"minute", "time"}, {"minute12"}, {"minute12pm"}, {"time12"}):
         if is_most(clocks.__contains__):
             form = TIMES[max(clocks & counts.keys())]  # one that reads both
             return {"type": "time", "bins": min(24, keep)} | ({"format": form} if form else {}) | missing
     return {"labels": _with_codes_between(commonest, every_label)[:keep]}
 
 
-def _without_few_days(shapes: Mapping[str, int], counts: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
+def _without_few_days(shapes: _Counts, counts: _Counts) -> tuple[dict[str, int], dict[str, int]]:
     """Return shapes, and those that certainly occur, where whole numbers such as 20210514 are days or are none.
 
     They are days if nearly all that occurs beside texts are. Else those that certainly occur are whole numbers, and
@@ -200,7 +204,7 @@ def _without_few_days(shapes: Mapping[str, int], counts: Mapping[str, int]) -> t
     return both[0], both[1]
 
 
-def _symbol_of(counts: Mapping[str, int]) -> str | None:
+def _symbol_of(counts: _Counts) -> str | None:
     """Return the symbol of at least half of what occurs beside texts, if nearly all are numbers with it or without."""
     together = {symbol: sum(_starting(counts, (f"{symbol} ",)).values()) for symbol in SYMBOLS}
     symbol, most = max(together.items(), key=lambda one: one[1])
@@ -209,7 +213,7 @@ def _symbol_of(counts: Mapping[str, int]) -> str | None:
     return symbol if most >= _MOST_OF_IT * every > 0 and numbers >= _NEARLY_ALL * every else None
 
 
-def _read_symbols(shapes: Mapping[str, int], symbol: str) -> dict[str, int]:
+def _read_symbols(shapes: _Counts, symbol: str) -> dict[str, int]:
     """Return shapes of numbers in place of those with a symbol. They keep kinds of their own, as each has noise."""
     with_symbol = re.compile(f"^{re.escape(symbol)} (.*) (.*)")
     return {with_symbol.sub(rf"\1 {symbol} \2", shape): count for shape, count in shapes.items()}
@@ -219,11 +223,11 @@ def _shape_of_label(label: str) -> str:
     return shape_of(label.encode("utf-8", "surrogatepass"))
 
 
-def _texts(counts: Mapping[str, int]) -> int:
+def _texts(counts: _Counts) -> int:
     return sum(counts.get(shape, 0) for shape in _TEXTS)
 
 
-def _occurring(shapes: Mapping[str, int], labels: Mapping[str, int], fine: float, alone: bool) -> dict[str, int]:
+def _occurring(shapes: _Counts, labels: _Counts, fine: float, alone: bool) -> dict[str, int]:
     """Return the labels that occur: far above the noise, or less far where another word of their group does.
 
     alone: there is nothing but common words, so of some groups all occur where one does.
@@ -247,7 +251,7 @@ def _occurring(shapes: Mapping[str, int], labels: Mapping[str, int], fine: float
     }
 
 
-def _with_codes_between(labels: Sequence[str], every: Mapping[str, int]) -> list[str]:
+def _with_codes_between(labels: Sequence[str], every: _Counts) -> list[str]:
     """Return labels with the small whole numbers between those that occur, from 1 on, unless these are far apart.
 
     every: all labels that were released, of which those up to twice the largest that occurs are added too.
@@ -261,7 +265,7 @@ def _with_codes_between(labels: Sequence[str], every: Mapping[str, int]) -> list
     return [*labels, *(str(code) for code in sorted(more - codes))]
 
 
-def _certain(shapes: Mapping[str, int], sigma: float) -> dict[str, int]:
+def _certain(shapes: _Counts, sigma: float) -> dict[str, int]:
     """Return the shapes that certainly occur: each by itself, or next to others of its kind with as many together.
 
     Places in a row have `SURE` standard deviations of the noise of their sum. Half as much more is needed far from all
@@ -337,7 +341,7 @@ def cells_to_count(shapes: Mapping[str, int], sigma: float) -> tuple[str, ...]:
     return (*cells, *PARTS) if _is_narrow({shape: shapes[shape] for shape in sure}) else cells
 
 
-def _is_narrow(sure: Mapping[str, int]) -> bool:
+def _is_narrow(sure: _Counts) -> bool:
     """Return whether numbers with many values are nearly all of one power of two or two, so that cells may be wide."""
     powers = {shape.rpartition(" ")[2]: count for shape, count in sure.items() if "^" in shape}
     is_fine = any(shape.startswith(("number.3", "number,3")) for shape in sure) or all(
@@ -360,13 +364,13 @@ _SMALL_SHAPES = frozenset(
 )
 
 
-def _starting(counts: Mapping[str, int], starts: tuple[str, ...]) -> dict[str, int]:
+def _starting(counts: _Counts, starts: tuple[str, ...]) -> dict[str, int]:
     return {shape: count for shape, count in counts.items() if shape.startswith(starts)}
 
 
 def _around(
-    sure: Mapping[str, int],
-    edge: Mapping[str, int],
+    sure: _Counts,
+    edge: _Counts,
     axis: Sequence[str],
     least: float,
     thins_out: Callable[[str, int], bool] = lambda place, step: False,
@@ -408,9 +412,7 @@ def _around(
     return {place: counts[place] for place in axis[reach(first, -1) : reach(last, 1) + 1]}
 
 
-def _thins_out(
-    sure: Mapping[str, int], cells: Mapping[str, int], fine: float, scale: int, place: str, step: int
-) -> bool:
+def _thins_out(sure: _Counts, cells: _Counts, fine: float, scale: int, place: str, step: int) -> bool:
     """Return whether a side of a place, 1 for that of higher ones, has few persons beside the rest of it.
 
     So have both sides of calendar years.
@@ -430,10 +432,10 @@ def _thins_out(
 
 
 def _of_numbers(
-    sure: Mapping[str, int],
-    edge: Mapping[str, int],
-    labels: Mapping[str, int],
-    cells: Mapping[str, int],
+    sure: _Counts,
+    edge: _Counts,
+    labels: _Counts,
+    cells: _Counts,
     covered: bool,
     keep: int,
     sign: str,
@@ -535,7 +537,7 @@ def _number(label: str, sign: str, scale: int) -> float | None:
 
 
 def _spikes(
-    values: Mapping[float, int], places: Mapping[str, int], most: int, scale: int, step: float, sigma: float
+    values: Mapping[float, int], places: _Counts, most: int, scale: int, step: float, sigma: float
 ) -> dict[float, int]:
     """Return the values that are much commoner than others of their place, and than whole numbers next to them.
 
@@ -553,8 +555,8 @@ def _spikes(
 
 
 def _masses(
-    places: Mapping[str, int],
-    cells: Mapping[str, int],
+    places: _Counts,
+    cells: _Counts,
     values: Mapping[float, int],
     spikes: Mapping[float, int],
     scale: int,
@@ -642,7 +644,7 @@ def _between(masses: Mapping[_Interval, float], low: float, high: float) -> floa
 
 
 def _edges(
-    counts: Mapping[str, int],
+    counts: _Counts,
     known: Mapping[_Interval, float],
     alone: Sequence[_Interval],
     keep: int,
@@ -721,7 +723,7 @@ def _peaks(
     return dict(sorted(peaks.items(), key=lambda one: (-one[1], one[0]))[: max(0, most)])
 
 
-def _with_whole_peaks(alone: Mapping[_Interval, float], sure: Mapping[str, int], scale: int) -> dict[_Interval, float]:
+def _with_whole_peaks(alone: Mapping[_Interval, float], sure: _Counts, scale: int) -> dict[_Interval, float]:
     """Return peaks of which those with one whole number, in a place without decimals, are of that number alone."""
     places, peaks = {shape.rpartition(" ")[2] for shape in sure if shape.startswith("number")}, {}
     for (low, high), mass in alone.items():
@@ -736,13 +738,7 @@ def _can_halve(low: float, high: float, scale: int) -> bool:
 
 
 def _of_days(
-    kind: str,
-    sure: Mapping[str, int],
-    edge: Mapping[str, int],
-    cells: Mapping[str, int],
-    keep: int,
-    sigma: float,
-    fine: float,
+    kind: str, sure: _Counts, edge: _Counts, cells: _Counts, keep: int, sigma: float, fine: float
 ) -> dict[str, Any] | None:
     """Return the table of dates; None where the order of day and month is open, or texts have several formats."""
     forms = Counter[str]()
@@ -756,6 +752,8 @@ def _of_days(
         if len(clear) != 1 or any(other != re.sub("%[dm]", "?", clear[0]) for other in forms.keys() - clear):
             return None
         (form,) = clear
+        if form[-2:] == "%y" and forms["?/?/%y"] < _OPEN * forms.total():
+            return None
     same = {shape: count for shape, count in edge.items() if _form_of(shape) in (*forms, "")}
     years = _around(sure, same, [str(year) for year in date_years()], EDGE * sigma)
     table: dict[str, Any] = {"type": kind, "cap": True} | ({"format": form} if form else {})
@@ -767,9 +765,7 @@ def _form_of(shape: str) -> str:
     return " ".join(shape.split(" ")[1:-1])
 
 
-def _edges_of_days(
-    years: Mapping[str, int], cells: Mapping[str, int], keep: int, least: float, fine: float
-) -> list[str]:
+def _edges_of_days(years: _Counts, cells: _Counts, keep: int, least: float, fine: float) -> list[str]:
     """Return first days of bins, and the last day: the bin with most persons is cut into years, halves and so on."""
     months: dict[_Interval, float] = {}
     for year, count in years.items():

@@ -153,7 +153,7 @@ def test_cells_by_example():
         ("1,2345", "number,3 2^0"),
         ("1.5e3", "number.3 2^10"), ("12:30", "minute"), ("12:30:00", "time"), ("25:00", "text"),
         ("$5", "$0 integer 2^2"), ("-$3", "$0 integer -2^1"), ("$1,234.50", "$0 grouped.2 2^10"),
-        ("$1,234", "$0 grouped.0 2^10"), ("$5.5", "text"), ("$007", "text"), ("--$3", "text"), ("$", "text"),
+        ("$1,234", "$0 grouped.0 2^10"), ("$5.5", "$0 number.1 2^2"), ("$007", "text"), ("--$3", "text"), ("$", "text"),
         ("€ 12,50", "€ 0 number,2 2^3"), ("€12.50", "€0 number.2 2^3"), ("1.234,50\xa0€", "0 € grouped,2 2^10"),
         ("12.5 %", "0 % number.1 2^3"), ("5%", "0% integer 2^2"), ("0 %", "0 % integer zero"), ("$5%", "text"),
         ("9" * 14 + " %", "0 % integer 2^9"), ("£0.01", "£0 number.2 2^-7"), ("1,234 %", "text"),
@@ -165,6 +165,10 @@ def test_cells_by_example():
         ("2019-12-31 08:15:59Z", "datetime 2015"), ("2019-12-31 25:15", "text"),
         ("13/01/2020", "date %d/%m/%Y 2020"), ("01/13/2020", "date %m/%d/%Y 2020"), ("01.02.1700", "date ?.?.%Y 1900"),
         ("5/14/2021", "date %m/%d/%Y 2020"), ("1.2.2021", "date ?.?.%Y 2020"), ("14.5.21", "text"),
+        ("5/14/68", "date %m/%d/%y 2060"), ("5/14/69", "date %m/%d/%y 1970"), ("5/6/21", "date ?/?/%y 2020"),
+        ("69/5/14", "text"), ("5/14/21 3:04", "text"), ("2021/5/14", "date %Y/%m/%d 2020"), ("2021/14/5", "text"),
+        ("5/14/2021 0:00", "date %m/%d/%Y %H:%M 2020"), ("14.5.2021 00:00", "date %d.%m.%Y %H:%M 2020"),
+        ("14-5-2021 00:00", "datetime %d-%m-%Y %H:%M 2020"), ("3:04PM", "minute12pm"), ("13:04PM", "text"),
         ("5/14/2021 9:04", "datetime %m/%d/%Y %H:%M 2020"), ("4/5/2021 0:04:59", "datetime ?/?/%Y %H:%M:%S 2020"),
         ("05/14/2021 3:04 PM", "datetime %m/%d/%Y %I:%M %p 2020"), ("5/14/2021 13:04 PM", "text"),
         ("14.05.2021 15:04", "datetime %d.%m.%Y %H:%M 2020"), ("14.05.2021 24:04", "text"), ("5/14-2021", "text"),
@@ -234,6 +238,64 @@ def test_dates_of_a_shape_are_read_by_the_format_of_its_table(days, form, zeros,
         assert found.values.exact(text.encode()) == found.values.place(same)
         assert found.code(text.encode()) != found.unknown
         assert cell_of(text.encode()) in (None, f"{day:%Y-%m}")
+
+
+@given(
+    st.lists(st.dates(date(1969, 1, 1), date(2068, 12, 31)), min_size=1, max_size=9),
+    st.sampled_from(["%d/%m/%y", "%m/%d/%y", "%Y/%m/%d"]), st.booleans(),
+)  # fmt: skip
+def test_days_with_two_digits_of_a_year_or_the_year_first_are_read_by_their_format(days, form, zeros):
+    """All two digits: those from 69 on are of 1900. A day of 31 tells the order, and one of 1 leaves it open."""
+    days = [*days, days[0].replace(month=12, day=31), days[0].replace(month=1, day=1)]
+    texts = [day.strftime(form if zeros else form.replace("%d", "%-d").replace("%m", "%-m")) for day in days]
+    found = OPEN.with_released(Counter(shape_of(text.encode()) for text in texts for _ in range(100)), {}, 5.0)
+    assert (found.values.kind, found.values.format) == ("date", form)
+    for day, text in zip(days, texts, strict=True):
+        assert found.values.exact(text.encode()) == found.values.place(day) and shape_of(text.encode()) in SHAPES
+        assert found.code(text.encode()) != found.unknown and cell_of(text.encode()) in (None, f"{day:%Y-%m}")
+        assert datetime.strptime(written(found, text), form)
+
+
+@given(st.lists(st.dates(date(1900, 1, 1), date(2095, 12, 31)), min_size=1, max_size=9), st.booleans())
+def test_midnights_of_local_days_are_days(days, zeros):
+    """Read and written with their time; beside another time they are dates with a time of the same format."""
+    days = [*days, days[0].replace(month=12, day=31)]
+    form = "%m/%d/%Y 00:00"
+    texts = [day.strftime(form) if zeros else unpadded(f"{day:%m/%d/%Y}") + " 0:00" for day in days]
+    shapes = {shape_of(text.encode()): 100 for text in texts}
+    found = OPEN.with_released(shapes, {}, 10.0)
+    assert (found.values.kind, found.values.format) == ("date", "%m/%d/%Y %H:%M")
+    for day, text in zip(days, texts, strict=True):
+        assert found.values.exact(text.encode()) == found.values.place(day)
+        assert found.code(text.encode()) != found.unknown and written(found, text)[-6:] == " 00:00"
+    both = OPEN.with_released(shapes | {shape_of(texts[-1][:10].encode() + b" 0:01"): 900}, {}, 10.0)
+    assert (both.values.kind, both.values.format) == ("datetime", "%m/%d/%Y %H:%M")
+
+
+def test_a_search_finds_further_dates():
+    """Of two digits of a year the last are it, which an open order of some shows; 21/05/14 has labels."""
+    days, rng = moments(6000), np.random.default_rng(5)
+    columns = {
+        "short": [unpadded(f"{day:%m/%d/%y}") for day in days], "british": [f"{day:%d/%m/%y}" for day in days],
+        "reversed": [f"{day:%y/%m/%d}" for day in days], "first": [unpadded(f"{day:%Y/%m/%d}") for day in days],
+        "midnight": [unpadded(f"{day:%m/%d/%Y}") + " 0:00" for day in days],
+        "hours": [f"{day:%d.%m.%Y %H:00}" for day in days], "pm": [unpadded(f"{day:%I:%M%p}") for day in days],
+        "births": [f"{day:%m/%d/%y}" for day in moments(6000, datetime(1971, 1, 1), 9000)],
+        "two": [f"{day:%m/%d/%y}" if at % 2 else f"{day:%m/%d/%Y}" for at, day in enumerate(days)],
+        "money": [f"${one / 10:g}" for one in rng.integers(1, 4000, 6000)],
+    }  # fmt: skip
+    found = search(columns)
+    formats = {name: (one.values.kind, one.values.format) for name, one in found.items()}
+    assert formats == {
+        "short": ("date", "%m/%d/%y"), "british": ("date", "%d/%m/%y"), "reversed": ("text", None),
+        "first": ("date", "%Y/%m/%d"), "midnight": ("date", "%m/%d/%Y %H:%M"), "hours": ("datetime", "%d.%m.%Y %H:%M"),
+        "pm": ("time", "%I:%M%p"), "births": ("date", "%m/%d/%y"), "two": ("text", None), "money": ("number", None),
+    }  # fmt: skip
+    for name in formats.keys() - {"reversed", "two"}:
+        assert found[name].unknown not in {found[name].code(text.encode()) for text in columns[name]}
+        assert len(found[name].edges) > 20
+    assert found["money"].matching.symbol == "$0" and found["money"].values.decimals == (0, 1)
+    assert written(found["money"], "$399.9")[0] == "$" and written(found["pm"], "3:04PM") == "03:00PM"
 
 
 @pytest.mark.parametrize("form", LOCAL)
