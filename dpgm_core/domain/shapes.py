@@ -68,8 +68,12 @@ _MIDNIGHT = re.compile(rb".*[T ]00:00(:00(\.0+)?)?")
 _LOCAL = re.compile(rb"([0-9]{1,2})([/.-])([0-9]{1,2})\2(?:([0-9]{4})(?: (.+))?|(?<=/)([0-9]{2}))")
 _YEAR_FIRST = re.compile(rb"([0-9]{4})/([0-9]{1,2})/([0-9]{1,2})")
 _LAST_SHORT_YEAR = 68
-#: Formats of a date with a time after a blank, by the length of the blank and the time.
-_FORMS = {6: "%Y-%m-%d %H:%M", 9: "%Y-%m-%d %H:%M:%S"}
+#: Formats of a date with a time after a blank, or of one that ends with Z.
+_FORMS = {
+    "%Y-%m-%d %H:%M": re.compile(rb" [0-9:]{5}"),
+    "%Y-%m-%d %H:%M:%S": re.compile(rb" [0-9:]{8}"),
+    "%Y-%m-%dT%H:%M:%SZ": re.compile(rb"T[0-9:]{8}Z"),
+}
 _24_HOURS, _12_HOURS = rb"(?:[01]?[0-9]|2[0-3]):[0-5][0-9]", rb"(?:0?[1-9]|1[0-2]):[0-5][0-9]"
 _MINUTES = "%H:%M"
 _CLOCKS = {
@@ -239,8 +243,7 @@ def _day_of(raw: bytes) -> tuple[str, int, int | None] | None:
 
 def _written(time: bytes) -> str:
     """Return the format of a time that follows a date, with a blank before it; empty for ISO 8601."""
-    form = _FORMS.get(len(time), "") if time[:1] == b" " and _TIME.fullmatch(time[1:]) else ""
-    return f" {form}" if form else ""
+    return next((f" {form}" for form, pattern in _FORMS.items() if pattern.fullmatch(time)), "")
 
 
 def read_thousands(
@@ -369,7 +372,7 @@ def _list_shapes() -> Iterable[str]:
         for place in number_places(LEAST_POWER)
     )
     kinds = ("date", *(f"date {form}" for form in _LOCAL_FORMS), "datetime")
-    kinds += tuple(f"datetime {form}" for form in _FORMS.values())
+    kinds += tuple(f"datetime {form}" for form in _FORMS)
     kinds += tuple(kind for kind in RARE_KINDS if kind.startswith("date"))
     yield from (f"{kind} {year}" for kind in kinds for year in (_SHORT_YEARS if kind.endswith("%y") else date_years()))
     yield from (

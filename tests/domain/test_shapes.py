@@ -162,7 +162,10 @@ def test_cells_by_example():
         ("2019-12-31", "date 2015"), ("2019-12-31 00:00:00", "date 2015"), ("2019-12-31T08:15", "datetime 2015"),
         ("2019-12-31 08:15", "datetime %Y-%m-%d %H:%M 2015"),
         ("2019-12-31 08:15:59", "datetime %Y-%m-%d %H:%M:%S 2015"),
-        ("2019-12-31 08:15:59Z", "datetime 2015"), ("2019-12-31 25:15", "text"),
+        ("2019-12-31 08:15:59Z", "datetime 2015"), ("2019-12-31T08:15Z", "datetime 2015"),
+        ("2019-12-31T08:15:59Z", "datetime %Y-%m-%dT%H:%M:%SZ 2015"), ("2019-12-31T08:15:59.5Z", "datetime 2015"),
+        ("2019-12-31T00:00:00Z", "datetime %Y-%m-%dT%H:%M:%SZ 2015"), ("2019-12-31T08:15:59", "datetime 2015"),
+        ("2019-12-31 25:15", "text"),
         ("13/01/2020", "date %d/%m/%Y 2020"), ("01/13/2020", "date %m/%d/%Y 2020"), ("01.02.1700", "date ?.?.%Y 1900"),
         ("5/14/2021", "date %m/%d/%Y 2020"), ("1.2.2021", "date ?.?.%Y 2020"), ("14.5.21", "text"),
         ("5/14/68", "date %m/%d/%y 2060"), ("5/14/69", "date %m/%d/%y 1970"), ("5/6/21", "date ?/?/%y 2020"),
@@ -283,6 +286,7 @@ def test_a_search_finds_further_dates():
         "births": [f"{day:%m/%d/%y}" for day in moments(6000, datetime(1971, 1, 1), 9000)],
         "two": [f"{day:%m/%d/%y}" if at % 2 else f"{day:%m/%d/%Y}" for at, day in enumerate(days)],
         "money": [f"${one / 10:g}" for one in rng.integers(1, 4000, 6000)],
+        "zulu": [f"{day:%Y-%m-%dT%H:%M:%SZ}" for day in days],
     }  # fmt: skip
     found = search(columns)
     formats = {name: (one.values.kind, one.values.format) for name, one in found.items()}
@@ -290,12 +294,24 @@ def test_a_search_finds_further_dates():
         "short": ("date", "%m/%d/%y"), "british": ("date", "%d/%m/%y"), "reversed": ("text", None),
         "first": ("date", "%Y/%m/%d"), "midnight": ("date", "%m/%d/%Y %H:%M"), "hours": ("datetime", "%d.%m.%Y %H:%M"),
         "pm": ("time", "%I:%M%p"), "births": ("date", "%m/%d/%y"), "two": ("text", None), "money": ("number", None),
+        "zulu": ("datetime", "%Y-%m-%dT%H:%M:%SZ"),
     }  # fmt: skip
     for name in formats.keys() - {"reversed", "two"}:
         assert found[name].unknown not in {found[name].code(text.encode()) for text in columns[name]}
         assert len(found[name].edges) > 20
     assert found["money"].matching.symbol == "$0" and found["money"].values.decimals == (0, 1)
     assert written(found["money"], "$399.9")[0] == "$" and written(found["pm"], "3:04PM") == "03:00PM"
+
+
+@given(st.lists(st.datetimes(datetime(1900, 1, 1), datetime(2099, 12, 31)), min_size=1, max_size=9))
+def test_moments_with_z_are_read_by_their_format(days):
+    form = "%Y-%m-%dT%H:%M:%SZ"
+    texts = [day.strftime(form) for day in days]
+    found = OPEN.with_released({shape_of(text.encode()): 100 for text in texts}, {}, 10.0)
+    assert (found.values.kind, found.values.format) == ("datetime", form)
+    for day, text in zip(days, texts, strict=True):
+        assert found.values.exact(text.encode()) == found.values.place(day.replace(microsecond=0))
+        assert found.code(text.encode()) != found.unknown and written(found, text)[10:] == "T00:00:00Z"
 
 
 @pytest.mark.parametrize("form", LOCAL)
@@ -711,14 +727,18 @@ def test_noise_of_texts_is_no_other_text():
 def test_times_come_back_as_they_are_written():
     """Without seconds where no value has some; moments with a blank or a T, as most of them have it."""
     seconds, short = "datetime %Y-%m-%d %H:%M:%S 2020", "datetime %Y-%m-%d %H:%M 2020"
+    zulu = "datetime %Y-%m-%dT%H:%M:%SZ 2020"
     for shapes, form in (
         ({seconds: 900, "date 2020": 40}, "%Y-%m-%d %H:%M:%S"), ({short: 900}, "%Y-%m-%d %H:%M"),
         ({"datetime 2020": 900, "date 2020": 60}, None), ({seconds: 900, "datetime 2020": 300}, None),
         ({seconds: 900, short: 300}, None), ({seconds: 900, "date 2020": 300}, None),
+        ({zulu: 900}, "%Y-%m-%dT%H:%M:%SZ"), ({zulu: 900, "datetime 2020": 300}, None),
     ):  # fmt: skip
         found = OPEN.with_released(shapes, {}, 10.0)
         assert (found.values.kind, found.values.format) == ("datetime", form)
-        assert found.code(b"2021-03-05 07:45" + b":30" * (form != "%Y-%m-%d %H:%M")) == found.labels.index("2021-03")
+        text = "2021-03-05 07:45:30" if form is None else datetime(2021, 3, 5, 7, 45, 30).strftime(form)
+        assert found.code(text.encode()) == found.labels.index("2021-03")
+        assert form is None or written(found, text)[10:] == datetime(2021, 3, 1).strftime(form)[10:]
     assert cells_to_count({seconds: 900}, 10.0) == cells_to_count({"datetime 2020": 900}, 10.0) != ()
     minutes = OPEN.with_released({"minute": 900}, {}, 10.0)
     assert minutes.values.format == "%H:%M" and minutes.code(b"14:05") == 14
