@@ -57,8 +57,9 @@ _YEARS_ALONE = 0.9
 #: Standard deviations of noise: from these a common label occurs; without its shape; and next to a word of its group.
 #: Of 250 that nobody has one is taken in one of 17 columns, of three more of a group in one of 15.
 _LABEL, _ALONE, _GROUPED = 3.5, 4.5, 2.0
-#: Ranges of small whole numbers that begin below this power of two begin with 1, and so do those of several more.
-_FIRST_POWER, _SEVERAL = 4, 2
+#: Ranges of small whole numbers that begin below this power of two begin with 1, and so do those of several more; those
+#: that end with this one or a later begin with 0 where 1 is not half as common as others, so that few may have 0.
+_FIRST_POWER, _SEVERAL, _COUNTED = 4, 2, 3
 #: Shapes need so many times as many persons if all that clearly occurs is more places away than this, and they have at
 #: most this part of the persons of the commonest or are of another kind.
 _BESIDE, _FEW, _NEAR = 1.5, 0.25, 4
@@ -496,7 +497,7 @@ def _of_numbers(
 
     edges = _edges(places, masses, list(alone), keep, scale, _ENOUGH * sigma, is_empty)
     table |= {"bins": edges, "cap": True}
-    if "zero" in places and len(places) > 1 and not (whole and places.get("2^0")):
+    if places.get("zero") and len(places) > 1 and not (whole and places.get("2^0")):
         table["shape"] = "uniform"  # many zeros, which are all alike, do not say that other numbers are near zero
     if not whole and decimals < DECIMALS and max(map(abs, edges)) * 10**decimals < EXACT_WHOLE:
         few = Counter[int]()
@@ -510,15 +511,17 @@ def _of_numbers(
 
 
 def _from_one(places: dict[str, int], axis: Sequence[str]) -> dict[str, int]:
-    """Return places of whole numbers, from 1 on where they are small or of several powers of two, and up to 3."""
+    """Return places of whole numbers, from 0 or 1 on where they are small or of several powers of two, and up to 3."""
     first, last = next(iter(places)), list(places)[-1]
     if last in ("zero", "2^0"):  # rarely the only values
         places = places | dict.fromkeys(axis[axis.index(last) + 1 : axis.index("2^1") + 1], 0)
     powers = [int(place.partition("2^")[2] or -1) for place in (first, last)]
     small = powers[0] < _FIRST_POWER and powers[1] < SMALL_POWER
-    if "-" in first or first in ("zero", "2^0") or not (small or powers[1] - powers[0] >= _SEVERAL):
+    if "-" in first or first == "zero" or not (small or powers[1] - powers[0] >= _SEVERAL):
         return places
-    return dict.fromkeys(axis[axis.index("2^0") : axis.index(first)], 0) | places
+    even = sum(places.values()) / 2 ** (powers[1] + 1)
+    start = "zero" if powers[1] >= _COUNTED and places.get("2^0", 0) < even / 2 else "2^0"
+    return dict.fromkeys(axis[axis.index(start) : axis.index(first)], 0) | places
 
 
 def _number(label: str, sign: str, scale: int) -> float | None:

@@ -642,7 +642,7 @@ def test_signs_of_thousands_are_no_decimal_signs():
     money = {"integer 2^8": 400, "integer 2^9": 900, "grouped.0 2^10": 1000, "grouped.0 2^12": 4000}
     found = OPEN.with_released({**money, "number,3 -2^-4": 16}, {}, 10.0)
     assert found.values.kind == "integer" and found.matching.thousands == ","
-    assert found.edges[0] == 1 and found.edges[-1] == 8191
+    assert found.edges[0] == 0 and found.edges[-1] == 8191
     assert found.code(b"4,371") == found.code(b"4371") > found.code(b"999") > found.code(b"250")
     assert table_of({"grouped.0 2^10": 1000, "grouped.0 2^12": 4000}, {}, 32, 10.0)["thousands"] == ","
     for other in ("number,1 2^3", "number,2 2^0", "number,3 2^-2", "number,3 zero"):
@@ -1014,11 +1014,24 @@ def test_words_alone_need_no_threshold():
 
 
 def test_ranges_of_whole_numbers_have_their_ends():
-    """From 1 on where they are small or of several powers of two; a single value has others."""
-    assert table_of({"integer 2^2": 600, "integer 2^3": 300}, {}, 32, 10.0)["bins"][:2] == [1, 4]
-    assert table_of({"integer 2^5": 600, "integer 2^7": 300}, {}, 32, 10.0)["bins"][:2] == [1, 32]
+    """From 0 or 1 on where they are small or of several powers of two; a single value has others."""
+    assert table_of({"integer 2^2": 600, "integer 2^3": 300}, {}, 32, 10.0)["bins"][:2] == [0, 4]
+    assert table_of({"integer 2^5": 600, "integer 2^7": 300}, {}, 32, 10.0)["bins"][:2] == [0, 32]
+    assert table_of({"integer 2^1": 600, "integer 2^2": 300}, {}, 32, 10.0)["bins"][:2] == [1, 2]
     assert table_of({"integer 2^7": 600}, {}, 32, 10.0)["bins"][0] == 128
     assert table_of({"integer zero": 600}, {}, 32, 10.0)["bins"] == [0, 1, 3]
+
+
+def test_few_zeros_of_counts_come_back():
+    """Where 1 is rarer than others, as of months it is not. Room for zeros does not say that many occur."""
+    rng = np.random.default_rng(8)
+    visits = np.where(rng.random(6000) < 0.008, 0, rng.poisson(7, 6000) + 1)
+    for seed in range(3):
+        found = search({"visits": [str(one) for one in visits], "flag": ["no"] * 6000}, seed)["visits"]
+        assert found.edges[0] == 0 and found.code(b"0") != found.code(b"4") and found.values.shape == "fitted"
+    months = {"integer 2^0": 500, "integer 2^1": 1000, "integer 2^2": 2000, "integer 2^3": 2500}
+    assert table_of(months, {}, 32, 10.0)["bins"][0] == 1
+    assert table_of(months | {"integer 2^0": 100}, {}, 32, 10.0)["bins"][:2] == [0, 1]
 
 
 def test_a_long_span_of_dates_has_as_many_bins_as_may_be():
