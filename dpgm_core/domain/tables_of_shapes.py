@@ -287,7 +287,7 @@ def _certain(shapes: _Counts, sigma: float) -> dict[str, int]:
         is_alike = all(other == "zero" for _, other in clear) or any(kind == one for one, _ in clear)
         return bool(most) and is_far and (persons < most * _FEW or not is_alike)
 
-    few = {shape for shape in sure if " " in shape and shapes[shape] < surer}
+    few = {shape for shape in sure - _CODE_SHAPES if " " in shape and shapes[shape] < surer}
     sure -= {shape for shape in few if is_doubtful(shapes[shape], *shape.rsplit(" ", 1))}
     for (kind, places), others in itertools.product(_PLACES.items(), (False, True)):
         # The best row, and the best one of places that are not certain yet, as of zeros and of numbers far from them.
@@ -360,6 +360,8 @@ for _kind, _, _at in (shape.rpartition(" ") for shape in SHAPES):
 _AXIS = {place: at for at, place in enumerate(number_places(LEAST_POWER))}
 _AXIS |= {str(year): 2 * len(_AXIS) + at for at, year in enumerate(date_years())}
 _CODES = frozenset(COMMON_LABELS[: 2**SMALL_POWER])
+#: Of codes, such as -9 and 999, which may be far from all others.
+_CODE_SHAPES = frozenset(f"integer {place}" for place in number_places(0, 9))
 _SMALL_SHAPES = frozenset(
     f"integer {place}" for place in number_places(0) if place == "zero" or int(place.rpartition("^")[2]) < SMALL_POWER
 )

@@ -876,6 +876,15 @@ def test_numbers_come_back_with_the_decimals_that_they_have(numbers, decimals):
     assert all(found.code(text.encode()) != found.unknown for text in texts)
 
 
+@pytest.mark.parametrize("code", [-9, -99, 999])
+def test_codes_far_from_other_numbers_occur(code):
+    """From 5 standard deviations on, as those next to others; larger numbers are likelier noise."""
+    heat = {"number.1 2^5": 5000, shape_of(b"%d" % code): 55}
+    found = OPEN.with_released(heat, {}, 10.0)
+    assert found.edges[0] <= code <= found.edges[-1]
+    assert table_of({"number.1 2^5": 5000, "integer 2^10": 55}, {}, 32, 10.0)["bins"][-1] < 64
+
+
 def test_a_search_writes_whole_numbers_among_decimals_as_whole():
     rng = np.random.default_rng(4)
     heat = rng.normal(36.9, 0.5, 6000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
@@ -28,9 +29,10 @@ def texts_notes(found: FoundColumns) -> dict[str, str]:
     notes = {}
     for one in found.columns:
         marks = [repr(text) for text in one.attribute.null_values if text not in one.declared.null_values]
-        texts = sum(count for shape, count in one.shapes if shape in ("text", "word"))
-        if one.attribute.edges is not None and (marks or texts >= _MIN_TEXTS * found.noise.shapes_sigma):
-            notes[one.declared.name] = f"{', '.join(marks) or 'texts'} taken as missing, of about {texts:,} persons"
+        texts, sigma = [count for shape, count in one.shapes if shape in ("text", "word")], found.noise.shapes_sigma
+        if one.attribute.edges is not None and (marks or sum(texts) > _MIN_TEXTS * sigma * math.sqrt(len(texts))):
+            about = f"of about {sum(texts):,} persons (noise {sigma:.0f})"
+            notes[one.declared.name] = f"{', '.join(marks) or 'texts'} taken as missing, {about}"
     return notes
 
 

@@ -40,7 +40,8 @@ def test_texts_of_few_persons_are_not_mentioned():
     )  # fmt: skip
     declared = [Attribute.from_dict(name, {"private": True}) for name in plan.columns]
     some = [{"few": 10}, {"some": 1}, {"no": 90}, {"cook": 5000}]
-    shapes = [dict.fromkeys(SHAPES, 0) | {"integer 2^6": 5000, "text": text, "word": 2 * text} for text in (5, 30)]
-    shapes += [shapes[0] | {"date 2015": 5000, "integer 2^6": 0, "word": 90}, shapes[0] | {"text": 5000}]
+    none = dict.fromkeys(SHAPES, 0)
+    shapes = [none | {"integer 2^6": 5000, "text": few, "word": 2 * few} for few in (2, 90)]
+    shapes += [none | {"date 2015": 5000, "word": 200}, none | {"text": 5000}]
     notes = texts_notes(draw_columns(plan, declared, some, shapes, [{}] * 4, SeededRandomness(3)))
     assert notes.keys() == {"some", "words"} and all("taken as missing, of about " in note for note in notes.values())
