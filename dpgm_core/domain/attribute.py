@@ -514,7 +514,11 @@ def _plain_table(one: Attribute) -> dict[str, Any]:
     """Return the table of an attribute without default settings, as plain TOML and JSON values."""
     labels, null, private = one.labels, one.labels[one.null], one.private
     plain = {key: getattr(one.values, part) for key, part in VALUES.items()}
-    plain = {key: value for key, value in plain.items() if value != getattr(PLAIN, VALUES[key])}
+    plain = {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in plain.items()
+        if value != getattr(PLAIN, VALUES[key])
+    }
     bins = one.edges is not None and private is None
     if bins and labels[-1] == ABSENT and len(labels) - 1 not in (one.unknown, one.null):
         labels, plain[ABSENT] = labels[:-1], True

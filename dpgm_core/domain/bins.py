@@ -192,10 +192,10 @@ def check_written(where: str, edges: Sequence[float], values: Values) -> None:
     if not ends:
         return
     largest = max(map(abs, ends))
-    if values.decimals and largest * 10.0**values.decimals >= EXACT_WHOLE:
+    if values.digits and largest * 10.0**values.digits >= EXACT_WHOLE:
         most = max(0, math.floor(math.log10(EXACT_WHOLE / largest)))
         raise DomainError(
-            f"{where}: float64 numbers up to {largest:g} have no {values.decimals} decimals; give decimals = {most} or "
+            f"{where}: float64 numbers up to {largest:g} have no {values.digits} decimals; give decimals = {most} or "
             "fewer"
         )
     if values.format is None or values.kind not in ("date", "datetime"):

@@ -12,6 +12,7 @@ import bisect
 import functools
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 __all__ = [
@@ -59,23 +60,40 @@ _CLOCK = rb"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.,][0-9]+)?)?"
 _TIME = re.compile(_CLOCK)
 _MINUTE = re.compile(rb"[0-9]{2}:[0-9]{2}")
 _GROUPED = re.compile(rb"([+-]?[1-9][0-9]{0,2})([.,])([0-9]{3}(?:\2[0-9]{3}){0,4})(?:([.,])([0-9]{1,40}))?")
+#: Such as 17,100, which counts as of thousands: other numbers tell whether the comma is a decimal sign.
+_THOUSANDS = re.compile(rb"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
 _MOMENT = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})([T ]" + _CLOCK + rb" ?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?")
 _MIDNIGHT = re.compile(rb".*[T ]00:00(:00(\.0+)?)?")
-_LOCAL = re.compile(rb"([0-9]{1,2})([/.-])([0-9]{1,2})\2([0-9]{4})(?: (.+))?")
-#: Formats of a date with a time after a blank, by the length of the blank and the time.
-_FORMS = {6: "%Y-%m-%d %H:%M", 9: "%Y-%m-%d %H:%M:%S"}
+#: Two digits are a year at the end, after slashes and without a time: those from 69 on are of 1900, as `%y` has it.
+_LOCAL = re.compile(rb"([0-9]{1,2})([/.-])([0-9]{1,2})\2(?:([0-9]{4})(?: (.+))?|(?<=/)([0-9]{2}))")
+_YEAR_FIRST = re.compile(rb"([0-9]{4})/([0-9]{1,2})/([0-9]{1,2})")
+_LAST_SHORT_YEAR = 68
+#: Formats of a date with a time after a blank, or of one that ends with Z.
+_FORMS = {
+    "%Y-%m-%d %H:%M": re.compile(rb" [0-9:]{5}"),
+    "%Y-%m-%d %H:%M:%S": re.compile(rb" [0-9:]{8}"),
+    "%Y-%m-%dT%H:%M:%SZ": re.compile(rb"T[0-9:]{8}Z"),
+}
 _24_HOURS, _12_HOURS = rb"(?:[01]?[0-9]|2[0-3]):[0-5][0-9]", rb"(?:0?[1-9]|1[0-2]):[0-5][0-9]"
+_MINUTES = "%H:%M"
 _CLOCKS = {
-    "%H:%M": re.compile(_24_HOURS),
+    _MINUTES: re.compile(_24_HOURS),
     "%H:%M:%S": re.compile(_24_HOURS + rb":[0-5][0-9]"),
     "%I:%M %p": re.compile(_12_HOURS + rb" (?:[AP]M|[ap]m)"),
+    "%I:%M%p": re.compile(_12_HOURS + rb"(?:[AP]M|[ap]m)"),
     "%I:%M:%S %p": re.compile(_12_HOURS + rb":[0-5][0-9] (?:[AP]M|[ap]m)"),
 }
-_12_HOUR_SHAPES = {"minute12": "%I:%M %p", "time12": "%I:%M:%S %p"}
+_12_HOUR_SHAPES = {"minute12": "%I:%M %p", "minute12pm": "%I:%M%p", "time12": "%I:%M:%S %p"}
 #: Shapes of times of day, and their formats.
 TIMES = {"time": None, "minute": "%H:%M", **_12_HOUR_SHAPES}
 #: Formats of times after a date that is written with a sign.
-_TIMES_AFTER = {"/": tuple(_CLOCKS), ".": ("%H:%M", "%H:%M:%S"), "-": ("%H:%M", "%H:%M:%S")}
+_TIMES_AFTER = {
+    "/": tuple(form for form in _CLOCKS if form != "%I:%M%p"),
+    ".": ("%H:%M", "%H:%M:%S"),
+    "-": ("%H:%M", "%H:%M:%S"),
+}
+#: Of days at 0:00, which are days where all are.
+_SIGNS_OF_MIDNIGHTS = "/."
 #: Whole numbers that are days have shapes of this kind, and this one as numbers.
 DAYS_AS_NUMBERS = "date %Y%m%d", "integer 2^24"
 _DIGITS = re.compile(rb"((?:19|20)[0-9]{2})([0-9]{2})([0-9]{2})")
@@ -91,19 +109,24 @@ DECIMALS = 3  # so many and more count alike, and stand for any number of decima
 
 #: Powers of two, below which there is zero; whole numbers begin with 0.
 LEAST_POWER, MOST_POWER = -16, 46
-#: The power of two of 1,000, below which no digits are grouped.
+#: The power of two of 1,000, below which no digits are grouped, and shapes of numbers with one sign of thousands.
 _THOUSAND = 9
+_ONCE = frozenset(f"grouped.0 {minus}2^{power}" for minus in ("", "-") for power in range(_THOUSAND, 20))
 #: Powers of two of numbers with a symbol: whole ones, those with one decimal and with two, and with grouped digits.
 _LEAST_OF_SYMBOL = {"integer": 0, "number.1": -4, "number,1": -4, "number.2": -7, "number,2": -7}
 _LEAST_OF_SYMBOL |= {f"grouped{sign}{decimals}": _THOUSAND for sign in ".," for decimals in (0, 2)}
 _SHARES = ("integer", "number.1", "number,1", "number.2", "number,2")
+_AMOUNTS = {
+    sign: ("integer", *(f"number{sign}{one}" for one in (1, 2)), *(f"grouped{sign}{one}" for one in (0, 2)))
+    for sign in ".,"
+}
 #: The kinds of numbers that a symbol goes with, and the largest power of two.
 SYMBOLS = {
-    symbol: (("integer", f"number{sign}2", f"grouped{sign}0", f"grouped{sign}2"), 30)
-    for symbol, sign in (("$0", "."), ("£0", "."), ("€0", "."), ("€ 0", ","), ("0 €", ","))
+    symbol: (_AMOUNTS[sign], 30) for symbol, sign in (("$0", "."), ("£0", "."), ("€0", "."), ("€ 0", ","), ("0 €", ","))
 } | {"0%": (_SHARES, 9), "0 %": (_SHARES, 9)}
 #: Years of dates, by five; those outside count with the first and the last.
 _FIRST_YEAR, _LAST_YEAR, YEARS = 1900, 2095, 5
+_SHORT_YEARS = range(1970, 2065, YEARS)  # all of these have two digits of their own
 
 #: Whole numbers below this power of two may be codes.
 SMALL_POWER = 7
@@ -111,7 +134,7 @@ SMALL_POWER = 7
 _CELLS, _SINGLE = 64, 9
 #: Whole numbers that may be calendar years, in the power of two of most of them, have a cell each.
 YEAR_POWER, CALENDAR = 10, 1900
-#: Words of which the others are likely where one occurs, and of the first few groups certain.
+#: Words of which the others are likely where one occurs, and of the first few groups certain; last, marks of missing.
 WORDS = (
     ("no", "yes"), ("n", "y"), ("false", "true"), ("female", "male"), ("low", "medium", "high"),
     ("f", "m", "w", "d", "x"),
@@ -133,19 +156,20 @@ def shape_of(raw: bytes) -> str:
     --------
     >>> [shape_of(text) for text in (b"37", b"-0.5", b"1,75", b"007", b"2019-12-31", b"31.12.2019", b"03/04/2019")]
     ['integer 2^5', 'number.1 -2^-1', 'number,2 2^0', 'text', 'date 2015', 'date %d.%m.%Y 2015', 'date ?/?/%Y 2015']
-    >>> shape_of(b"20210514"), shape_of(b"20211514"), shape_of(b"5/14/2021 3:04 PM")
-    ('date %Y%m%d 2020', 'integer 2^24', 'datetime %m/%d/%Y %I:%M %p 2020')
+    >>> shape_of(b"20210514"), shape_of(b"20211514"), shape_of(b"5/14/2021 3:04 PM"), shape_of(b"5/14/70")
+    ('date %Y%m%d 2020', 'integer 2^24', 'datetime %m/%d/%Y %I:%M %p 2020', 'date %m/%d/%y 1970')
     >>> shape_of(b"1,431.33"), shape_of(b"1.234.567"), shape_of(b"1,431"), shape_of(b"14:05"), shape_of(b"2:05 PM")
-    ('grouped.2 2^10', 'grouped,0 2^20', 'number,3 2^0', 'minute', 'minute12')
+    ('grouped.2 2^10', 'grouped,0 2^20', 'grouped.0 2^10', 'minute', 'minute12')
     >>> shape_of(b"$5"), shape_of(b"-$1,431"), shape_of(b"12.5 %")
     ('$0 integer 2^2', '$0 grouped.0 -2^10', '0 % number.1 2^3')
     """
     day = _day_of(raw)
     if day is not None:
-        return f"{day[0]} {_years(day[1])}"
+        short = day[0].endswith("%y")
+        return f"{day[0]} {max(_SHORT_YEARS[0], min(_SHORT_YEARS[-1], _years(day[1]))) if short else _years(day[1])}"
     if INTEGER.fullmatch(raw):
         return f"integer {place_of(float(raw), 0)}"
-    match = NUMBER.fullmatch(raw)
+    match = None if _THOUSANDS.fullmatch(raw) else NUMBER.fullmatch(raw)
     if match is not None:
         whole, sign, fraction, exponent = match.groups()
         decimals = DECIMALS if exponent else min(len(fraction), DECIMALS)
@@ -190,17 +214,18 @@ def _without_symbol(raw: bytes) -> tuple[str, bytes]:
 
 def _day_of(raw: bytes) -> tuple[str, int, int | None] | None:
     """Return the type, year and month of a date; no month where the order is open. None for another text."""
-    match = _MOMENT.fullmatch(raw) or _DIGITS.fullmatch(raw)
+    match = _MOMENT.fullmatch(raw) or _DIGITS.fullmatch(raw) or _YEAR_FIRST.fullmatch(raw)
     if match is not None:
         year, month, day = (int(part) for part in match.groups()[:3])
-        kind = DAYS_AS_NUMBERS[0]
+        kind = DAYS_AS_NUMBERS[0] if match.re is _DIGITS else "date %Y/%m/%d"
         if match.re is _MOMENT:
             kind = "date" if match[4] is None or _MIDNIGHT.fullmatch(raw) else f"datetime{_written(match[4])}"
         return (kind, year, month) if _is_day(year, month, day) else None
     match = _LOCAL.fullmatch(raw)
     if match is None:
         return None
-    one, sign, other, year, time = int(match[1]), match[2].decode(), int(match[3]), int(match[4]), match[5]
+    one, sign, other, time = int(match[1]), match[2].decode(), int(match[3]), match[5]
+    year = int(match[4] or (b"20" if int(match[6]) <= _LAST_SHORT_YEAR else b"19") + match[6])
     months = {
         order: month
         for order, month, day in (("%d{0}%m", other, one), ("%m{0}%d", one, other))
@@ -210,44 +235,80 @@ def _day_of(raw: bytes) -> tuple[str, int, int | None] | None:
     if not months or (time is not None and not forms):
         return None
     order = next(iter(months)) if len(months) == 1 else "?{0}?"
-    return f"{'datetime' if forms else 'date'} {order.format(sign)}{sign}%Y{''.join(forms)}", year, months.get(order)
+    is_midnight = forms == [f" {_MINUTES}"] and sign in _SIGNS_OF_MIDNIGHTS and time in (b"0:00", b"00:00")
+    kind = "datetime" if forms and not is_midnight else "date"
+    form = f"{order.format(sign)}{sign}{'%Y' if match[4] else '%y'}{''.join(forms)}"
+    return f"{kind} {form}", year, months.get(order)
 
 
 def _written(time: bytes) -> str:
     """Return the format of a time that follows a date, with a blank before it; empty for ISO 8601."""
-    form = _FORMS.get(len(time), "") if time[:1] == b" " and _TIME.fullmatch(time[1:]) else ""
-    return f" {form}" if form else ""
+    return next((f" {form}" for form, pattern in _FORMS.items() if pattern.fullmatch(time)), "")
 
 
 def read_thousands(
-    shapes: Mapping[str, int], counts: Mapping[str, int]
-) -> tuple[Mapping[str, int], Mapping[str, int], dict[str, str]]:
-    """Return shapes, and those that certainly occur, without a sign of thousands, and which signs there are.
+    shapes: Mapping[str, int], counts: Mapping[str, int], cells: Mapping[str, int]
+) -> tuple[Mapping[str, int], Mapping[str, int], Mapping[str, int], dict[str, str]]:
+    """Return shapes, those that certainly occur, and cells, without a sign of thousands, and which signs there are.
 
-    Of 4,371 the place is ten powers of two higher than that of 4.371, nearly. Each keeps a kind of its own, as it has
-    noise. Numbers with three decimals are such where others are whole, and none has fewer decimals or is below 1.
+    17,100 is 17100 unless others, such as 0,5, show that the comma is a decimal sign. 17.100 is so where others are
+    whole, and none has fewer decimals or is below 1; then its place is ten powers of two higher, nearly, and cells are
+    of no use. Each keeps a kind of its own, as it has noise.
     """
     kinds = {shape.rpartition(" ")[0] for shape in counts}
+    grouped = {shape for shape in counts if shape.startswith("grouped.")}
+    if grouped and grouped <= _ONCE and any(kind.startswith(("number,", "grouped,")) for kind in kinds):
+        shapes, counts, cells = _as_decimals(shapes), _as_decimals(counts), _cells_as_decimals(cells)
+        kinds = kinds - {"grouped.0"}
+    once = f"number.{DECIMALS}"
+    small = ("zero", *(place for place in number_places(LEAST_POWER) if "^-" in place))
+    whole = {"integer", once} <= kinds and kinds.isdisjoint(f"number.{one}" for one in range(1, DECIMALS))
+    whole = whole and counts.keys().isdisjoint(f"{once} {place}" for place in small)
     for sign, decimal in (",.", ".,"):
-        small = ("zero", *(place for place in number_places(LEAST_POWER) if "^-" in place))
-        whole = {"integer", f"number{sign}{DECIMALS}"} <= kinds and kinds.isdisjoint(
-            {*(f"number{sign}{decimals}" for decimals in range(1, DECIMALS))}
-        )
-        whole = whole and not any(f"number{sign}{DECIMALS} {place}" in counts for place in small)
-        if whole or any(kind.startswith(f"grouped{decimal}") for kind in kinds):
+        if any(kind.startswith(f"grouped{decimal}") for kind in kinds) or (whole and sign == "."):
             both = [_without_thousands(one, sign, decimal) for one in (shapes, counts)]
-            return both[0], both[1], {"thousands": sign, "decimal": decimal}
-    return shapes, counts, {}
+            is_once = any(shape.startswith("integer once ") for shape in both[1])
+            return both[0], both[1], {} if is_once else cells, {"thousands": sign, "decimal": decimal}
+    return shapes, counts, cells, {}
+
+
+def _as_decimals(shapes: Mapping[str, int]) -> dict[str, int]:
+    """Return shapes in which numbers such as 17,100 have three decimals."""
+    counts = dict[str, int]()
+    for shape, count in shapes.items():
+        if not shape.startswith("grouped."):
+            counts[shape] = count
+        elif shape in _ONCE:
+            minus, _, power = shape.removeprefix("grouped.0 ").partition("2^")
+            place = f"number,{DECIMALS} once {minus}2^{max(0, int(power) - 10)}"
+            counts[place] = counts.get(place, 0) + count
+    return counts
+
+
+def _cells_as_decimals(cells: Mapping[str, int]) -> dict[str, int]:
+    """Return cells in which whole numbers of four to six digits are so many thousandths, spread by width."""
+    counts = Counter[str]()
+    for cell, count in cells.items():
+        power = int(cell.rpartition(" ")[0].rpartition("^")[2]) if "^" in cell else 0
+        if not 10 <= power < 20:
+            counts[cell] += count
+            continue
+        low, high = (end / 1000 for end in interval_of(cell, 0))
+        for place in dict.fromkeys(place_of(end, 0) for end in (low, high)):
+            for part in cells_of_place(place):
+                start, end = interval_of(part, 0)
+                counts[part] += round(count * max(0.0, min(high, end) - max(low, start)) / (high - low))
+    return counts
 
 
 def _without_thousands(shapes: Mapping[str, int], sign: str, decimal: str) -> dict[str, int]:
-    counts, once, several = dict[str, int](), f"number{sign}{DECIMALS} ", f"grouped{decimal}"
+    counts, once, several = dict[str, int](), f"number.{DECIMALS} ", f"grouped{decimal}"
     for shape, count in shapes.items():
         minus, _, power = shape.removeprefix(once).partition("2^")
         if shape.startswith(several):
             kind, _, place = shape.removeprefix(several).partition(" ")
             counts[f"integer grouped {place}" if kind == "0" else f"number{decimal}{kind} grouped {place}"] = count
-        elif not shape.startswith(once):
+        elif sign == "," or not shape.startswith(once):
             counts[shape] = count
         elif power and 0 <= int(power) <= MOST_POWER - 10:
             counts[f"integer once {minus}2^{int(power) + 10}"] = count
@@ -289,6 +350,9 @@ _LOCAL_FORMS = {
 #: Types of shapes that few columns have. There are many, so they need more persons, or noise would often have one.
 RARE_KINDS = (
     DAYS_AS_NUMBERS[0],
+    "date %Y/%m/%d",
+    *(f"date {form[:-1]}y" for form, sign in _LOCAL_FORMS.items() if sign == "/"),
+    *(f"date {form} {_MINUTES}" for form, sign in _LOCAL_FORMS.items() if sign in _SIGNS_OF_MIDNIGHTS),
     *(f"datetime {form} {time}" for form, sign in _LOCAL_FORMS.items() for time in _TIMES_AFTER[sign]),
     *(f"{symbol} {kind}" for symbol, (kinds, _) in SYMBOLS.items() for kind in kinds),
 )
@@ -308,9 +372,9 @@ def _list_shapes() -> Iterable[str]:
         for place in number_places(LEAST_POWER)
     )
     kinds = ("date", *(f"date {form}" for form in _LOCAL_FORMS), "datetime")
-    kinds += tuple(f"datetime {form}" for form in _FORMS.values())
+    kinds += tuple(f"datetime {form}" for form in _FORMS)
     kinds += tuple(kind for kind in RARE_KINDS if kind.startswith("date"))
-    yield from (f"{kind} {year}" for kind in kinds for year in date_years())
+    yield from (f"{kind} {year}" for kind in kinds for year in (_SHORT_YEARS if kind.endswith("%y") else date_years()))
     yield from (
         f"{symbol} {kind} {place}"
         for symbol, (kinds_of_symbol, most) in SYMBOLS.items()

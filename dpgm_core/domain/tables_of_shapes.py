@@ -49,14 +49,17 @@ __all__ = ["cells_to_count", "has_labels", "table_of"]
 
 #: An interval [low, high) of numbers in units, see `_number`, or of months.
 _Interval: TypeAlias = tuple[float, float]
+#: Persons by shape, label or cell.
+_Counts: TypeAlias = Mapping[str, int]
 
 #: Where so many of all are in that power of two, and cells do not show that earlier ones occur, nobody has them.
 _YEARS_ALONE = 0.9
 #: Standard deviations of noise: from these a common label occurs; without its shape; and next to a word of its group.
 #: Of 250 that nobody has one is taken in one of 17 columns, of three more of a group in one of 15.
 _LABEL, _ALONE, _GROUPED = 3.5, 4.5, 2.0
-#: Ranges of small whole numbers that begin below this power of two begin with 1, and so do those of several more.
-_FIRST_POWER, _SEVERAL = 4, 2
+#: Ranges of small whole numbers that begin below this power of two begin with 1, and so do those of several more; those
+#: that end with this one or a later begin with 0 where 1 is not half as common as others, so that few may have 0.
+_FIRST_POWER, _SEVERAL, _COUNTED = 4, 2, 3
 #: Shapes need so many times as many persons if all that clearly occurs is more places away than this, and they have at
 #: most this part of the persons of the commonest or are of another kind.
 _BESIDE, _FEW, _NEAR = 1.5, 0.25, 4
@@ -82,6 +85,8 @@ _COVERED = 2.0
 _CODE_LIKE = 8
 #: They go where cells do not show that more than this share of all has them.
 _TRIMMED = 0.03
+#: Numbers have fewer decimals if at least this part has of those of which zeros at the end would not be written.
+_TRIMMED_ZEROS = 0.25
 #: A number of bins of numbers that any table has, if it may.
 _FEW_BINS = 16
 #: A bin is cut where it has more standard deviations of persons than this: about ten of the noise of its table.
@@ -95,6 +100,8 @@ _PEAK, _CLEAR = 4.0, 2.0
 _FINE_POWER, _FEW_POWERS, _MAIN = 16, 2, 0.25
 #: Shapes of texts.
 _TEXTS = ("text", "word")
+#: At least this share of 14/05/21 and the like has an open order, two fifths where the year is last; of 21/05/14 none.
+_OPEN = 0.1
 #: Into how many parts so many months are cut.
 _PARTS = {60: 5, 12: 2, 6: 2, 3: 3}
 
@@ -144,13 +151,12 @@ def table_of(
     words = {cell.removeprefix("word "): count for cell, count in cells.items() if cell.startswith("word ")}
     labels = _occurring(shapes, words or labels, cells_sigma if words else fine, counts.keys() == {"word"})
     signs = {"symbol": symbol} if symbol else {}
-    shapes, counts, of_thousands = read_thousands(shapes, counts)
-    cells = {} if any(shape.startswith("integer once ") for shape in counts) else cells
+    shapes, counts, cells, of_thousands = read_thousands(shapes, counts, cells)
     signs |= of_thousands
     every = sum(counts.values())
     commonest = [label for label, _ in sorted(labels.items(), key=lambda one: (-one[1], one[0]))][:keep]
     covered = sum(map(labels.__getitem__, commonest)) >= _NEARLY_ALL * every > 0
-    marks = [label for label in commonest if _shape_of_label(label) in _TEXTS]
+    marks = [one for one in commonest if labels[one] >= _ALONE * fine and _shape_of_label(one) in _TEXTS]
     marked, texts, known = 0, _texts(counts), sum(labels[label] for label in marks[:_MARKS])
     if marks and not covered and (len(marks) <= _MARKS or known >= _NEARLY_ALL * texts - _CLEAR * sigma):
         marks = marks[:_MARKS]  # others are noise
@@ -176,14 +182,14 @@ def table_of(
             )
             if table is not None:
                 return table | missing
-    for clocks in ({"minute", "time"}, {"minute12"}, {"time12"}):
+    for clocks in ({"minute", "time"}, {"minute12"}, {"minute12pm"}, {"time12"}):
         if is_most(clocks.__contains__):
             form = TIMES[max(clocks & counts.keys())]  # one that reads both
             return {"type": "time", "bins": min(24, keep)} | ({"format": form} if form else {}) | missing
     return {"labels": _with_codes_between(commonest, every_label)[:keep]}
 
 
-def _without_few_days(shapes: Mapping[str, int], counts: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
+def _without_few_days(shapes: _Counts, counts: _Counts) -> tuple[dict[str, int], dict[str, int]]:
     """Return shapes, and those that certainly occur, where whole numbers such as 20210514 are days or are none.
 
     They are days if nearly all that occurs beside texts are. Else those that certainly occur are whole numbers, and
@@ -193,14 +199,13 @@ def _without_few_days(shapes: Mapping[str, int], counts: Mapping[str, int]) -> t
     days = sum(_starting(counts, (kind,)).values())
     if days >= _NEARLY_ALL * (sum(counts.values()) - _texts(counts)) > 0:
         return dict(shapes), dict(counts)
-    both = []
-    for one in (shapes, counts):
-        others = {shape: count for shape, count in one.items() if not shape.startswith(kind)}
-        both.append(others | ({number: others.get(number, 0) + days} if days else {}))
+    both = [{shape: one[shape] for shape in one if not shape.startswith(kind)} for one in (shapes, counts)]
+    if days:
+        both = [one | {number: one.get(number, 0) + days} for one in both]
     return both[0], both[1]
 
 
-def _symbol_of(counts: Mapping[str, int]) -> str | None:
+def _symbol_of(counts: _Counts) -> str | None:
     """Return the symbol of at least half of what occurs beside texts, if nearly all are numbers with it or without."""
     together = {symbol: sum(_starting(counts, (f"{symbol} ",)).values()) for symbol in SYMBOLS}
     symbol, most = max(together.items(), key=lambda one: one[1])
@@ -209,24 +214,21 @@ def _symbol_of(counts: Mapping[str, int]) -> str | None:
     return symbol if most >= _MOST_OF_IT * every > 0 and numbers >= _NEARLY_ALL * every else None
 
 
-def _read_symbols(shapes: Mapping[str, int], symbol: str) -> dict[str, int]:
+def _read_symbols(shapes: _Counts, symbol: str) -> dict[str, int]:
     """Return shapes of numbers in place of those with a symbol. They keep kinds of their own, as each has noise."""
-    counts = dict[str, int]()
-    for shape, count in shapes.items():
-        kind, _, place = shape.removeprefix(f"{symbol} ").rpartition(" ")
-        counts[f"{kind} {symbol} {place}" if shape.startswith(f"{symbol} ") else shape] = count
-    return counts
+    with_symbol = re.compile(f"^{re.escape(symbol)} (.*) (.*)")
+    return {with_symbol.sub(rf"\1 {symbol} \2", shape): count for shape, count in shapes.items()}
 
 
 def _shape_of_label(label: str) -> str:
     return shape_of(label.encode("utf-8", "surrogatepass"))
 
 
-def _texts(counts: Mapping[str, int]) -> int:
+def _texts(counts: _Counts) -> int:
     return sum(counts.get(shape, 0) for shape in _TEXTS)
 
 
-def _occurring(shapes: Mapping[str, int], labels: Mapping[str, int], fine: float, alone: bool) -> dict[str, int]:
+def _occurring(shapes: _Counts, labels: _Counts, fine: float, alone: bool) -> dict[str, int]:
     """Return the labels that occur: far above the noise, or less far where another word of their group does.
 
     alone: there is nothing but common words, so of some groups all occur where one does.
@@ -237,7 +239,7 @@ def _occurring(shapes: Mapping[str, int], labels: Mapping[str, int], fine: float
         if count >= (_LABEL if _shape_of_label(label) in shapes else _ALONE) * fine
     }
     words = {label.lower() for label in certain}
-    near = {word for group in WORDS if words.intersection(group) for word in group}
+    near = {word for group in WORDS[:-1] if words.intersection(group) for word in group}  # of marks one is likely
     whole = {word for group in WHOLE_GROUPS if alone and words.intersection(group) for word in group}
     styles = {(label.islower(), label.istitle(), label.isupper()) for label in certain if label.lower() in near}
     every = dict.fromkeys((form for word in whole for form in (word, word.capitalize(), word.upper())), 0)
@@ -250,7 +252,7 @@ def _occurring(shapes: Mapping[str, int], labels: Mapping[str, int], fine: float
     }
 
 
-def _with_codes_between(labels: Sequence[str], every: Mapping[str, int]) -> list[str]:
+def _with_codes_between(labels: Sequence[str], every: _Counts) -> list[str]:
     """Return labels with the small whole numbers between those that occur, from 1 on, unless these are far apart.
 
     every: all labels that were released, of which those up to twice the largest that occurs are added too.
@@ -264,7 +266,7 @@ def _with_codes_between(labels: Sequence[str], every: Mapping[str, int]) -> list
     return [*labels, *(str(code) for code in sorted(more - codes))]
 
 
-def _certain(shapes: Mapping[str, int], sigma: float) -> dict[str, int]:
+def _certain(shapes: _Counts, sigma: float) -> dict[str, int]:
     """Return the shapes that certainly occur: each by itself, or next to others of its kind with as many together.
 
     Places in a row have `SURE` standard deviations of the noise of their sum. Half as much more is needed far from all
@@ -285,7 +287,7 @@ def _certain(shapes: Mapping[str, int], sigma: float) -> dict[str, int]:
         is_alike = all(other == "zero" for _, other in clear) or any(kind == one for one, _ in clear)
         return bool(most) and is_far and (persons < most * _FEW or not is_alike)
 
-    few = {shape for shape in sure if " " in shape and shapes[shape] < surer}
+    few = {shape for shape in sure - _CODE_SHAPES if " " in shape and shapes[shape] < surer}
     sure -= {shape for shape in few if is_doubtful(shapes[shape], *shape.rsplit(" ", 1))}
     for (kind, places), others in itertools.product(_PLACES.items(), (False, True)):
         # The best row, and the best one of places that are not certain yet, as of zeros and of numbers far from them.
@@ -340,7 +342,7 @@ def cells_to_count(shapes: Mapping[str, int], sigma: float) -> tuple[str, ...]:
     return (*cells, *PARTS) if _is_narrow({shape: shapes[shape] for shape in sure}) else cells
 
 
-def _is_narrow(sure: Mapping[str, int]) -> bool:
+def _is_narrow(sure: _Counts) -> bool:
     """Return whether numbers with many values are nearly all of one power of two or two, so that cells may be wide."""
     powers = {shape.rpartition(" ")[2]: count for shape, count in sure.items() if "^" in shape}
     is_fine = any(shape.startswith(("number.3", "number,3")) for shape in sure) or all(
@@ -358,18 +360,20 @@ for _kind, _, _at in (shape.rpartition(" ") for shape in SHAPES):
 _AXIS = {place: at for at, place in enumerate(number_places(LEAST_POWER))}
 _AXIS |= {str(year): 2 * len(_AXIS) + at for at, year in enumerate(date_years())}
 _CODES = frozenset(COMMON_LABELS[: 2**SMALL_POWER])
+#: Of codes, such as -9 and 999, which may be far from all others.
+_CODE_SHAPES = frozenset(f"integer {place}" for place in number_places(0, 9))
 _SMALL_SHAPES = frozenset(
     f"integer {place}" for place in number_places(0) if place == "zero" or int(place.rpartition("^")[2]) < SMALL_POWER
 )
 
 
-def _starting(counts: Mapping[str, int], starts: tuple[str, ...]) -> dict[str, int]:
+def _starting(counts: _Counts, starts: tuple[str, ...]) -> dict[str, int]:
     return {shape: count for shape, count in counts.items() if shape.startswith(starts)}
 
 
 def _around(
-    sure: Mapping[str, int],
-    edge: Mapping[str, int],
+    sure: _Counts,
+    edge: _Counts,
     axis: Sequence[str],
     least: float,
     thins_out: Callable[[str, int], bool] = lambda place, step: False,
@@ -411,9 +415,7 @@ def _around(
     return {place: counts[place] for place in axis[reach(first, -1) : reach(last, 1) + 1]}
 
 
-def _thins_out(
-    sure: Mapping[str, int], cells: Mapping[str, int], fine: float, scale: int, place: str, step: int
-) -> bool:
+def _thins_out(sure: _Counts, cells: _Counts, fine: float, scale: int, place: str, step: int) -> bool:
     """Return whether a side of a place, 1 for that of higher ones, has few persons beside the rest of it.
 
     So have both sides of calendar years.
@@ -433,10 +435,10 @@ def _thins_out(
 
 
 def _of_numbers(
-    sure: Mapping[str, int],
-    edge: Mapping[str, int],
-    labels: Mapping[str, int],
-    cells: Mapping[str, int],
+    sure: _Counts,
+    edge: _Counts,
+    labels: _Counts,
+    cells: _Counts,
     covered: bool,
     keep: int,
     sign: str,
@@ -479,6 +481,7 @@ def _of_numbers(
     alone = {(value, round(value + step, digits)): float(count) for value, count in spikes.items()}
     alone |= _peaks(masses, places, _ENOUGH * sigma, keep // 3 - len(alone), scale)
     masses |= dict.fromkeys(masses.keys() & alone, 0.0)
+    alone = _with_whole_peaks(alone, sure, scale) if scale > 1 else alone
     room, every = keep // 3, sum(places.values())
     for low, high in [*alone]:  # a peak of several values has bins by its share of persons
         parts = int(min(high - low if scale else narrow * room, room / 2, keep * alone[low, high] / max(1, every)))
@@ -496,23 +499,31 @@ def _of_numbers(
 
     edges = _edges(places, masses, list(alone), keep, scale, _ENOUGH * sigma, is_empty)
     table |= {"bins": edges, "cap": True}
-    if "zero" in places and len(places) > 1 and not (whole and places.get("2^0")):
+    if places.get("zero") and len(places) > 1 and not (whole and places.get("2^0")):
         table["shape"] = "uniform"  # many zeros, which are all alike, do not say that other numbers are near zero
     if not whole and decimals < DECIMALS and max(map(abs, edges)) * 10**decimals < EXACT_WHOLE:
-        table["decimals"] = decimals
+        few = Counter[int]()
+        for shape, count in edge.items():
+            if shape in sure or count >= SURE * sigma:  # codes such as -9 may be far from all others
+                few[int(shape[7]) if shape.startswith("number") else 0] += count
+        part = _TRIMMED_ZEROS * few.total() / 10.0**decimals
+        fewer = [one for one in range(decimals) if few[one] >= part * 10.0**one]
+        table["decimals"] = [*fewer, decimals] if fewer else decimals
     return table | ({"decimal": ","} if sign == "," and not whole else {})
 
 
 def _from_one(places: dict[str, int], axis: Sequence[str]) -> dict[str, int]:
-    """Return places of whole numbers, from 1 on where they are small or of several powers of two, and up to 3."""
+    """Return places of whole numbers, from 0 or 1 on where they are small or of several powers of two, and up to 3."""
     first, last = next(iter(places)), list(places)[-1]
     if last in ("zero", "2^0"):  # rarely the only values
         places = places | dict.fromkeys(axis[axis.index(last) + 1 : axis.index("2^1") + 1], 0)
     powers = [int(place.partition("2^")[2] or -1) for place in (first, last)]
     small = powers[0] < _FIRST_POWER and powers[1] < SMALL_POWER
-    if "-" in first or first in ("zero", "2^0") or not (small or powers[1] - powers[0] >= _SEVERAL):
+    if "-" in first or first == "zero" or not (small or powers[1] - powers[0] >= _SEVERAL):
         return places
-    return dict.fromkeys(axis[axis.index("2^0") : axis.index(first)], 0) | places
+    even = sum(places.values()) / 2 ** (powers[1] + 1)
+    start = "zero" if powers[1] >= _COUNTED and places.get("2^0", 0) < even / 2 else "2^0"
+    return dict.fromkeys(axis[axis.index(start) : axis.index(first)], 0) | places
 
 
 def _number(label: str, sign: str, scale: int) -> float | None:
@@ -531,7 +542,7 @@ def _number(label: str, sign: str, scale: int) -> float | None:
 
 
 def _spikes(
-    values: Mapping[float, int], places: Mapping[str, int], most: int, scale: int, step: float, sigma: float
+    values: Mapping[float, int], places: _Counts, most: int, scale: int, step: float, sigma: float
 ) -> dict[float, int]:
     """Return the values that are much commoner than others of their place, and than whole numbers next to them.
 
@@ -549,8 +560,8 @@ def _spikes(
 
 
 def _masses(
-    places: Mapping[str, int],
-    cells: Mapping[str, int],
+    places: _Counts,
+    cells: _Counts,
     values: Mapping[float, int],
     spikes: Mapping[float, int],
     scale: int,
@@ -638,7 +649,7 @@ def _between(masses: Mapping[_Interval, float], low: float, high: float) -> floa
 
 
 def _edges(
-    counts: Mapping[str, int],
+    counts: _Counts,
     known: Mapping[_Interval, float],
     alone: Sequence[_Interval],
     keep: int,
@@ -717,18 +728,22 @@ def _peaks(
     return dict(sorted(peaks.items(), key=lambda one: (-one[1], one[0]))[: max(0, most)])
 
 
+def _with_whole_peaks(alone: Mapping[_Interval, float], sure: _Counts, scale: int) -> dict[_Interval, float]:
+    """Return peaks of which those with one whole number, in a place without decimals, are of that number alone."""
+    places, peaks = {shape.rpartition(" ")[2] for shape in sure if shape.startswith("number")}, {}
+    for (low, high), mass in alone.items():
+        value = float(scale * math.ceil(low / scale))
+        is_whole = value < high <= value + scale and place_of(value / scale, LEAST_POWER) not in places
+        peaks[(value, value + 1) if is_whole else (low, high)] = mass
+    return peaks
+
+
 def _can_halve(low: float, high: float, scale: int) -> bool:
     return (high - low) % 2 == 0 if scale == 1 else high - low >= 2 if scale else low * high > 0
 
 
 def _of_days(
-    kind: str,
-    sure: Mapping[str, int],
-    edge: Mapping[str, int],
-    cells: Mapping[str, int],
-    keep: int,
-    sigma: float,
-    fine: float,
+    kind: str, sure: _Counts, edge: _Counts, cells: _Counts, keep: int, sigma: float, fine: float
 ) -> dict[str, Any] | None:
     """Return the table of dates; None where the order of day and month is open, or texts have several formats."""
     forms = Counter[str]()
@@ -742,6 +757,8 @@ def _of_days(
         if len(clear) != 1 or any(other != re.sub("%[dm]", "?", clear[0]) for other in forms.keys() - clear):
             return None
         (form,) = clear
+        if form[-2:] == "%y" and forms["?/?/%y"] < _OPEN * forms.total():
+            return None
     same = {shape: count for shape, count in edge.items() if _form_of(shape) in (*forms, "")}
     years = _around(sure, same, [str(year) for year in date_years()], EDGE * sigma)
     table: dict[str, Any] = {"type": kind, "cap": True} | ({"format": form} if form else {})
@@ -753,9 +770,7 @@ def _form_of(shape: str) -> str:
     return " ".join(shape.split(" ")[1:-1])
 
 
-def _edges_of_days(
-    years: Mapping[str, int], cells: Mapping[str, int], keep: int, least: float, fine: float
-) -> list[str]:
+def _edges_of_days(years: _Counts, cells: _Counts, keep: int, least: float, fine: float) -> list[str]:
     """Return first days of bins, and the last day: the bin with most persons is cut into years, halves and so on."""
     months: dict[_Interval, float] = {}
     for year, count in years.items():

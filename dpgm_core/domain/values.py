@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
@@ -40,12 +41,17 @@ _WHOLE = re.compile(rb"[+-]?[0-9]{1,400}")
 _SAMPLES = (datetime(2001, 2, 3, 16, 5, 6), datetime(1998, 11, 30, 4, 45, 0))
 
 
+def _tupled(decimals: int | Sequence[int] | None) -> int | tuple[int, ...] | None:
+    return tuple(decimals) if isinstance(decimals, list) else decimals  # type: ignore[return-value]
+
+
 @frozen(kw_only=True)
 class Values:
     """The type of a column and how its values are written, apart from which label they fall on.
 
     kind: its type; sampled records have it. format: of dates and times, as `strptime` has it; None: ISO 8601. decimals:
-    how many digits after the point numbers are written with; None: as many as they need. scale: how equal bins are
+    how many digits after the point numbers are written with; several, such as (0, 2): the fewest of these that a number
+    needs; None: as many as it needs. scale: how equal bins are
     spaced, "linear" or "log". shape: how numbers are spread inside a bin: "fitted" (evenly, and in a bin many times
     wider than a neighbour exponentially decreasing, as fits the released counts of both), or, as public knowledge,
     "uniform" (evenly), "log" (evenly on a logarithmic scale) or "lower" (all at the bin's lower edge). Raises
@@ -57,7 +63,7 @@ class Values:
 
     kind: Kind = "text"
     format: str | None = None
-    decimals: int | None = None
+    decimals: int | tuple[int, ...] | None = field(default=None, converter=_tupled)
     scale: Literal["linear", "log"] = "linear"
     shape: Literal["fitted", "uniform", "log", "lower"] = "fitted"
 
@@ -74,8 +80,13 @@ class Values:
         if self.is_temporal and "log" in (self.scale, self.shape):
             raise DomainError(f"a logarithmic scale or shape goes with numbers, not with the type {self.kind}")
         if self.decimals is not None:
-            if not isinstance(self.decimals, int) or isinstance(self.decimals, bool) or not 0 <= self.decimals <= 15:
-                raise DomainError(f"decimals must be a whole number from 0 to 15, got {self.decimals!r}")
+            every = self.decimals if isinstance(self.decimals, tuple) else (self.decimals,)
+            whole = all(type(one) is int and 0 <= one <= 15 for one in every)
+            if not every or not whole or sorted({*every}) != [*every]:
+                raise DomainError(
+                    "decimals must be a whole number from 0 to 15, or a list of such that ascends, got "
+                    f"{self.decimals!r:.60}"
+                )
             if self.kind != "number":
                 raise DomainError(f"decimals goes with type = 'number', not with {self.kind!r}")
         if self.format is not None:
@@ -100,6 +111,20 @@ class Values:
     def ticks(self) -> int:
         """How many whole units `exact` has to one of the axis: nanoseconds of a second, else 1."""
         return NANO if self.kind in ("datetime", "time") else 1
+
+    @property
+    def digits(self) -> int | None:
+        """The most digits after the point of numbers; None: any."""
+        return self.decimals[-1] if isinstance(self.decimals, tuple) else self.decimals
+
+    @property
+    def shortened(self) -> list[tuple[str, str]]:
+        """Regular expressions, and what replaces them one after the other, of numbers that need fewer digits."""
+        several = self.decimals[::-1] if isinstance(self.decimals, tuple) else ()
+        return [
+            (rf"(\.[0-9]{{{few}}})0{{{many - few}}}$", r"\1") if few else (rf"\.0{{{many}}}$", "")
+            for many, few in itertools.pairwise(several)
+        ]
 
     def number(self, text: str | bytes) -> float | None:
         """The place of a raw text on the axis; None for a text that is no such value. NaN stays NaN.
@@ -144,6 +169,8 @@ class Values:
 
         >>> Values(kind="date", format="%d.%m.%Y").text(2.0), Values(kind="number", decimals=2).text(1.5)
         ('03.01.1970', '1.50')
+        >>> [Values(kind="number", decimals=[0, 2]).text(one) for one in (999.0, 12.5)]
+        ['999', '12.50']
         """
         try:
             if self.kind == "integer":
@@ -151,7 +178,10 @@ class Values:
             if self.kind == "boolean":
                 return "true" if number else "false"
             if not self.is_temporal:
-                return repr(float(number)) if self.decimals is None else f"{number:.{self.decimals}f}"
+                text = repr(float(number)) if self.digits is None else f"{number:.{self.digits}f}"
+                for zeros, short in self.shortened:
+                    text = re.sub(zeros, short, text)
+                return text
             moment = self.moment(number)
         except (ValueError, OverflowError):
             raise DomainError(f"{number!r} is no {self.kind} that can be written") from None
@@ -313,7 +343,7 @@ def lattice_of(values: Values) -> Lattice | None:
     Dates with a time and times have whole seconds, or whole minutes where their format tells no seconds.
     """
     if values.kind == "number":
-        return None if values.decimals is None else _fractions(values.decimals)
+        return None if values.digits is None else _fractions(values.digits)
     if values.kind in ("integer", "date"):
         return _every(1)
     if values.kind in ("datetime", "time"):

@@ -526,6 +526,8 @@ class Decoder:
             texts = _written(self.dist.values, places, self._decimals)
             if self.dist.values.decimals is None and self._decimals:
                 texts = pc.utf8_rtrim(pc.utf8_rtrim(texts, "0"), ".")
+            for zeros, short in self.dist.values.shortened:
+                texts = pc.replace_substring_regex(texts, zeros, short)
             sign = self.attribute.matching.decimal
             if sign != "." and self.dist.values.kind == "number":
                 texts = pc.replace_substring(texts, ".", sign)
@@ -562,8 +564,8 @@ def decoders_of(
 
 def _decimals(attribute: Attribute, dist: BinDistribution | None) -> int | None:
     """Return the number of digits written after the decimal point; None for all."""
-    if dist is None or dist.values.kind != "number" or dist.values.decimals is not None or attribute.edges is None:
-        return None if dist is None else dist.values.decimals
+    if dist is None or dist.values.kind != "number" or dist.values.digits is not None or attribute.edges is None:
+        return None if dist is None else dist.values.digits
     edges = np.array(attribute.edges)
     widths = np.diff(edges[np.isfinite(edges)])
     digits = max(0, 3 - math.floor(math.log10(widths.min()))) if len(widths) else 0

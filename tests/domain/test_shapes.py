@@ -22,6 +22,7 @@ from dpgm_core.domain.shapes import (
     interval_of,
     part_of,
     place_of_cell,
+    read_thousands,
     shape_of,
 )
 from dpgm_core.domain.tables_of_shapes import (
@@ -32,6 +33,7 @@ from dpgm_core.domain.tables_of_shapes import (
     has_labels,
     table_of,
 )
+from dpgm_core.domain.values import Values
 from dpgm_core.models.within_bins import decoder, wide_bins
 from dpgm_core.privacy.columns import ColumnsPlan
 from dpgm_core.releases.labels import draw_columns
@@ -146,10 +148,12 @@ def test_cells_by_example():
         ("0", "integer zero"), ("-3", "integer -2^1"), ("+8", "integer 2^3"), ("007", "text"),
         ("1e-05", "number.3 zero"), ("5e3", "number.3 2^12"), ("01e3", "text"),
         ("0.30000000000000004", "number.3 2^-2"), ("1.5e400", "number.3 2^46"),
-        (".5", "number.1 2^-1"), ("-12.50", "number.2 -2^3"), ("1,250", "number,3 2^0"), ("0.00", "number.2 zero"),
+        (".5", "number.1 2^-1"), ("-12.50", "number.2 -2^3"), ("0.00", "number.2 zero"),
+        ("1,250", "grouped.0 2^10"), ("1234,567", "number,3 2^10"), ("0,250", "number,3 2^-2"),
+        ("1,2345", "number,3 2^0"),
         ("1.5e3", "number.3 2^10"), ("12:30", "minute"), ("12:30:00", "time"), ("25:00", "text"),
         ("$5", "$0 integer 2^2"), ("-$3", "$0 integer -2^1"), ("$1,234.50", "$0 grouped.2 2^10"),
-        ("$1,234", "$0 grouped.0 2^10"), ("$5.5", "text"), ("$007", "text"), ("--$3", "text"), ("$", "text"),
+        ("$1,234", "$0 grouped.0 2^10"), ("$5.5", "$0 number.1 2^2"), ("$007", "text"), ("--$3", "text"), ("$", "text"),
         ("€ 12,50", "€ 0 number,2 2^3"), ("€12.50", "€0 number.2 2^3"), ("1.234,50\xa0€", "0 € grouped,2 2^10"),
         ("12.5 %", "0 % number.1 2^3"), ("5%", "0% integer 2^2"), ("0 %", "0 % integer zero"), ("$5%", "text"),
         ("9" * 14 + " %", "0 % integer 2^9"), ("£0.01", "£0 number.2 2^-7"), ("1,234 %", "text"),
@@ -158,9 +162,16 @@ def test_cells_by_example():
         ("2019-12-31", "date 2015"), ("2019-12-31 00:00:00", "date 2015"), ("2019-12-31T08:15", "datetime 2015"),
         ("2019-12-31 08:15", "datetime %Y-%m-%d %H:%M 2015"),
         ("2019-12-31 08:15:59", "datetime %Y-%m-%d %H:%M:%S 2015"),
-        ("2019-12-31 08:15:59Z", "datetime 2015"), ("2019-12-31 25:15", "text"),
+        ("2019-12-31 08:15:59Z", "datetime 2015"), ("2019-12-31T08:15Z", "datetime 2015"),
+        ("2019-12-31T08:15:59Z", "datetime %Y-%m-%dT%H:%M:%SZ 2015"), ("2019-12-31T08:15:59.5Z", "datetime 2015"),
+        ("2019-12-31T00:00:00Z", "datetime %Y-%m-%dT%H:%M:%SZ 2015"), ("2019-12-31T08:15:59", "datetime 2015"),
+        ("2019-12-31 25:15", "text"),
         ("13/01/2020", "date %d/%m/%Y 2020"), ("01/13/2020", "date %m/%d/%Y 2020"), ("01.02.1700", "date ?.?.%Y 1900"),
         ("5/14/2021", "date %m/%d/%Y 2020"), ("1.2.2021", "date ?.?.%Y 2020"), ("14.5.21", "text"),
+        ("5/14/68", "date %m/%d/%y 2060"), ("5/14/69", "date %m/%d/%y 1970"), ("5/6/21", "date ?/?/%y 2020"),
+        ("69/5/14", "text"), ("5/14/21 3:04", "text"), ("2021/5/14", "date %Y/%m/%d 2020"), ("2021/14/5", "text"),
+        ("5/14/2021 0:00", "date %m/%d/%Y %H:%M 2020"), ("14.5.2021 00:00", "date %d.%m.%Y %H:%M 2020"),
+        ("14-5-2021 00:00", "datetime %d-%m-%Y %H:%M 2020"), ("3:04PM", "minute12pm"), ("13:04PM", "text"),
         ("5/14/2021 9:04", "datetime %m/%d/%Y %H:%M 2020"), ("4/5/2021 0:04:59", "datetime ?/?/%Y %H:%M:%S 2020"),
         ("05/14/2021 3:04 PM", "datetime %m/%d/%Y %I:%M %p 2020"), ("5/14/2021 13:04 PM", "text"),
         ("14.05.2021 15:04", "datetime %d.%m.%Y %H:%M 2020"), ("14.05.2021 24:04", "text"), ("5/14-2021", "text"),
@@ -230,6 +241,77 @@ def test_dates_of_a_shape_are_read_by_the_format_of_its_table(days, form, zeros,
         assert found.values.exact(text.encode()) == found.values.place(same)
         assert found.code(text.encode()) != found.unknown
         assert cell_of(text.encode()) in (None, f"{day:%Y-%m}")
+
+
+@given(
+    st.lists(st.dates(date(1969, 1, 1), date(2068, 12, 31)), min_size=1, max_size=9),
+    st.sampled_from(["%d/%m/%y", "%m/%d/%y", "%Y/%m/%d"]), st.booleans(),
+)  # fmt: skip
+def test_days_with_two_digits_of_a_year_or_the_year_first_are_read_by_their_format(days, form, zeros):
+    """All two digits: those from 69 on are of 1900. A day of 31 tells the order, and one of 1 leaves it open."""
+    days = [*days, days[0].replace(month=12, day=31), days[0].replace(month=1, day=1)]
+    texts = [day.strftime(form if zeros else form.replace("%d", "%-d").replace("%m", "%-m")) for day in days]
+    found = OPEN.with_released(Counter(shape_of(text.encode()) for text in texts for _ in range(100)), {}, 5.0)
+    assert (found.values.kind, found.values.format) == ("date", form)
+    for day, text in zip(days, texts, strict=True):
+        assert found.values.exact(text.encode()) == found.values.place(day) and shape_of(text.encode()) in SHAPES
+        assert found.code(text.encode()) != found.unknown and cell_of(text.encode()) in (None, f"{day:%Y-%m}")
+        assert datetime.strptime(written(found, text), form)
+
+
+@given(st.lists(st.dates(date(1900, 1, 1), date(2095, 12, 31)), min_size=1, max_size=9), st.booleans())
+def test_midnights_of_local_days_are_days(days, zeros):
+    """Read and written with their time; beside another time they are dates with a time of the same format."""
+    days = [*days, days[0].replace(month=12, day=31)]
+    form = "%m/%d/%Y 00:00"
+    texts = [day.strftime(form) if zeros else unpadded(f"{day:%m/%d/%Y}") + " 0:00" for day in days]
+    shapes = {shape_of(text.encode()): 100 for text in texts}
+    found = OPEN.with_released(shapes, {}, 10.0)
+    assert (found.values.kind, found.values.format) == ("date", "%m/%d/%Y %H:%M")
+    for day, text in zip(days, texts, strict=True):
+        assert found.values.exact(text.encode()) == found.values.place(day)
+        assert found.code(text.encode()) != found.unknown and written(found, text)[-6:] == " 00:00"
+    both = OPEN.with_released(shapes | {shape_of(texts[-1][:10].encode() + b" 0:01"): 900}, {}, 10.0)
+    assert (both.values.kind, both.values.format) == ("datetime", "%m/%d/%Y %H:%M")
+
+
+def test_a_search_finds_further_dates():
+    """Of two digits of a year the last are it, which an open order of some shows; 21/05/14 has labels."""
+    days, rng = moments(6000), np.random.default_rng(5)
+    columns = {
+        "short": [unpadded(f"{day:%m/%d/%y}") for day in days], "british": [f"{day:%d/%m/%y}" for day in days],
+        "reversed": [f"{day:%y/%m/%d}" for day in days], "first": [unpadded(f"{day:%Y/%m/%d}") for day in days],
+        "midnight": [unpadded(f"{day:%m/%d/%Y}") + " 0:00" for day in days],
+        "hours": [f"{day:%d.%m.%Y %H:00}" for day in days], "pm": [unpadded(f"{day:%I:%M%p}") for day in days],
+        "births": [f"{day:%m/%d/%y}" for day in moments(6000, datetime(1971, 1, 1), 9000)],
+        "two": [f"{day:%m/%d/%y}" if at % 2 else f"{day:%m/%d/%Y}" for at, day in enumerate(days)],
+        "money": [f"${one / 10:g}" for one in rng.integers(1, 4000, 6000)],
+        "zulu": [f"{day:%Y-%m-%dT%H:%M:%SZ}" for day in days],
+    }  # fmt: skip
+    found = search(columns)
+    formats = {name: (one.values.kind, one.values.format) for name, one in found.items()}
+    assert formats == {
+        "short": ("date", "%m/%d/%y"), "british": ("date", "%d/%m/%y"), "reversed": ("text", None),
+        "first": ("date", "%Y/%m/%d"), "midnight": ("date", "%m/%d/%Y %H:%M"), "hours": ("datetime", "%d.%m.%Y %H:%M"),
+        "pm": ("time", "%I:%M%p"), "births": ("date", "%m/%d/%y"), "two": ("text", None), "money": ("number", None),
+        "zulu": ("datetime", "%Y-%m-%dT%H:%M:%SZ"),
+    }  # fmt: skip
+    for name in formats.keys() - {"reversed", "two"}:
+        assert found[name].unknown not in {found[name].code(text.encode()) for text in columns[name]}
+        assert len(found[name].edges) > 20
+    assert found["money"].matching.symbol == "$0" and found["money"].values.decimals == (0, 1)
+    assert written(found["money"], "$399.9")[0] == "$" and written(found["pm"], "3:04PM") == "03:00PM"
+
+
+@given(st.lists(st.datetimes(datetime(1900, 1, 1), datetime(2099, 12, 31)), min_size=1, max_size=9))
+def test_moments_with_z_are_read_by_their_format(days):
+    form = "%Y-%m-%dT%H:%M:%SZ"
+    texts = [day.strftime(form) for day in days]
+    found = OPEN.with_released({shape_of(text.encode()): 100 for text in texts}, {}, 10.0)
+    assert (found.values.kind, found.values.format) == ("datetime", form)
+    for day, text in zip(days, texts, strict=True):
+        assert found.values.exact(text.encode()) == found.values.place(day.replace(microsecond=0))
+        assert found.code(text.encode()) != found.unknown and written(found, text)[10:] == "T00:00:00Z"
 
 
 @pytest.mark.parametrize("form", LOCAL)
@@ -424,7 +506,7 @@ def test_values_much_commoner_than_others_have_a_bin_of_their_own():
     """Decimals of few values, and peaks among whole numbers; not what is common as those next to it are."""
     index = {"integer zero": 300, "number.2 2^1": 2000, "number.1 2^3": 1000}
     found = OPEN.with_released(index, {"0": 300, "3.25": 1500, "2.5": 480, "10.5": 990}, 10.0)
-    assert found.values.kind == "number" and found.values.decimals == 2
+    assert found.values.kind == "number" and found.values.decimals == (0, 1, 2)
     assert {"[3.25, 3.26)", "[2.5, 2.51)", "[10.5, 10.51)"} <= set(found.labels)
     codes = {text: found.code(text) for text in (b"3.24", b"3.25", b"3.26", b"10.50", b"0")}
     assert len(set(codes.values())) == 5
@@ -462,10 +544,19 @@ def test_few_texts_among_other_values_mark_what_is_missing():
     assert declared.with_released(sure, {"NA": 290}, 10.0).null_values == ("", "n/a", "NA")
 
 
+def test_marks_that_nobody_has_are_not_said():
+    """Another mark is no likelier where one occurs, and noise of 4 standard deviations is none."""
+    sure = {"integer 2^14": 400, "integer 2^15": 900, "text": 20, "word": 200}
+    for noise in ({"not known": 30}, {"n/a": 40}, {"Yes": 40, "high": 38}):
+        assert table_of(sure, {"unknown": 200, **noise}, 32, 10.0)["null_values"] == ["unknown"]
+    labels = table_of({"text": 900, "word": 200}, {"cook": 900, "unknown": 200, "not known": 30}, 32, 10.0)["labels"]
+    assert labels == ["cook", "unknown"]
+
+
 def test_types_by_example():
     """Decimals, decimal commas, zeros, codes far apart, times."""
     prices = OPEN.with_released({"number,2 2^9": 700, "number,1 2^10": 200, "integer zero": 100}, {}, 10.0)
-    assert (prices.values.kind, prices.values.decimals, prices.matching.decimal) == ("number", 2, ",")
+    assert (prices.values.kind, prices.values.decimals, prices.matching.decimal) == ("number", (0, 1, 2), ",")
     assert [prices.code(text) for text in (b"0", b"512,00", b"-3")] == [0, 2, 0]
     codes = OPEN.with_released({"integer 2^0": 500, "integer 2^6": 100}, {"1": 500, "99": 100}, 10.0)
     assert codes.labels == ("1", "99", "other", "missing") and codes.code(b"01") == 0
@@ -547,19 +638,63 @@ def test_years_before_1900_need_persons():
 
 
 def test_signs_of_thousands_are_no_decimal_signs():
-    """Whole numbers below a thousand beside numbers with three decimals; not beside other decimals or ones below 1."""
-    money = {"integer 2^8": 400, "integer 2^9": 900, "number,3 2^0": 1000, "number,3 2^2": 4000, "number,3 -2^-4": 16}
-    found = OPEN.with_released(money, {}, 10.0)
+    """Three digits after each comma, unless others show decimals; after a point only beside smaller whole numbers."""
+    money = {"integer 2^8": 400, "integer 2^9": 900, "grouped.0 2^10": 1000, "grouped.0 2^12": 4000}
+    found = OPEN.with_released({**money, "number,3 -2^-4": 16}, {}, 10.0)
     assert found.values.kind == "integer" and found.matching.thousands == ","
-    assert found.edges[0] == 1 and found.edges[-1] == 8191
+    assert found.edges[0] == 0 and found.edges[-1] == 8191
     assert found.code(b"4,371") == found.code(b"4371") > found.code(b"999") > found.code(b"250")
+    assert table_of({"grouped.0 2^10": 1000, "grouped.0 2^12": 4000}, {}, 32, 10.0)["thousands"] == ","
     for other in ("number,1 2^3", "number,2 2^0", "number,3 2^-2", "number,3 zero"):
         table = table_of({**money, other: 900}, {}, 32, 10.0)
-        assert table["type"] == "number" and "thousands" not in table
-    assert "thousands" not in table_of({"number,3 2^0": 1000, "number,3 2^2": 4000}, {}, 32, 10.0)
-    points = OPEN.with_released({"integer 2^8": 900, "number.3 2^2": 900}, {}, 10.0)
-    assert points.code(b"4.371") == points.code(b"4371") and points.matching.decimal == ","
+        assert table["type"] == "number" and "thousands" not in table and table["decimal"] == ","
+    points = {"integer 2^8": 900, "number.3 2^2": 900}
+    one = OPEN.with_released(points, {}, 10.0)
+    assert one.code(b"4.371") == one.code(b"4371") and one.matching.decimal == ","
+    for other in ("number.1 2^3", "number.2 2^0", "number.3 2^-2", "number.3 zero"):
+        assert "thousands" not in table_of({**points, other: 900}, {}, 32, 10.0)
+    assert "thousands" not in table_of({"number.3 2^0": 1000, "number.3 2^2": 4000}, {}, 32, 10.0)
     OPEN.with_released({"text": 50, "integer -2^46": 50, "number.3 -2^46": 50}, {"a": 500, "1": 300}, 10.0)
+
+
+@given(st.integers(1000, 999_999), st.sampled_from([1, -1]))
+def test_three_digits_after_a_comma_are_read_by_the_other_numbers(number, sign):
+    """Of thousands with their cells; as decimals in cells near their own, with all persons of these."""
+    text = f"{sign * number:,}".encode()
+    shapes, cells = {shape_of(text): 900}, {cell_of(text): 900}
+    of_thousands = OPEN.with_released(shapes, {}, 10.0, cells)
+    assert of_thousands.values.kind == "integer" and of_thousands.code(text) == of_thousands.code(
+        text.replace(b",", b"")
+    )
+    assert of_thousands.unknown != of_thousands.code(text) and "," in written(of_thousands, text.decode())
+    *_, moved, signs = read_thousands(shapes | {"number,1 2^0": 90}, shapes | {"number,1 2^0": 90}, cells)
+    assert signs == {} and abs(sum(moved.values()) - 900) <= 3
+    if number >= 1024:
+        assert moved[cell_of(text.replace(b",", b"."))]
+    decimal = OPEN.with_released(shapes | {"number,1 2^0": 90}, {}, 10.0, cells)
+    assert (
+        decimal.matching.decimal == ","
+        and decimal.values.number(decimal.matching.numeral(text)) == sign * number / 1000
+    )
+
+
+def test_a_search_tells_thousands_from_decimals():
+    rng = np.random.default_rng(6)
+    pay, sizes = rng.lognormal(9.8, 0.5, 6000), rng.lognormal(1, 0.8, 6000)
+    columns = {
+        "pay": [f"{max(1001, round(one)):,}" for one in pay], "some": [f"{round(one / 8):,}" for one in pay],
+        "trimmed": [f"{one:.3f}".rstrip("0").rstrip(".").replace(".", ",") for one in sizes],
+        "below": [f"{one:.3f}".replace(".", ",") for one in sizes], "points": [f"{one:.3f}" for one in sizes + 1],
+    }  # fmt: skip
+    found = search(columns)
+    kinds = {name: (one.values.kind, one.matching.thousands, one.matching.decimal) for name, one in found.items()}
+    assert kinds["pay"] == kinds["some"] == ("integer", ",", ".")
+    assert kinds["trimmed"] == kinds["below"] == ("number", None, ",") and kinds["points"] == ("number", None, ".")
+    for name, one in found.items():
+        assert one.unknown not in {one.code(text.encode()) for text in columns[name]}
+        shares = np.bincount([one.code(text.encode()) for text in columns[name]], minlength=one.size) / 6000
+        assert shares.max() < 0.1, name
+    assert written(found["pay"], "17,100")[-4] == "," and written(found["trimmed"], "1,431")[:2] == "1,"
 
 
 def test_grouped_digits_are_read_as_they_are_written():
@@ -592,14 +727,18 @@ def test_noise_of_texts_is_no_other_text():
 def test_times_come_back_as_they_are_written():
     """Without seconds where no value has some; moments with a blank or a T, as most of them have it."""
     seconds, short = "datetime %Y-%m-%d %H:%M:%S 2020", "datetime %Y-%m-%d %H:%M 2020"
+    zulu = "datetime %Y-%m-%dT%H:%M:%SZ 2020"
     for shapes, form in (
         ({seconds: 900, "date 2020": 40}, "%Y-%m-%d %H:%M:%S"), ({short: 900}, "%Y-%m-%d %H:%M"),
         ({"datetime 2020": 900, "date 2020": 60}, None), ({seconds: 900, "datetime 2020": 300}, None),
         ({seconds: 900, short: 300}, None), ({seconds: 900, "date 2020": 300}, None),
+        ({zulu: 900}, "%Y-%m-%dT%H:%M:%SZ"), ({zulu: 900, "datetime 2020": 300}, None),
     ):  # fmt: skip
         found = OPEN.with_released(shapes, {}, 10.0)
         assert (found.values.kind, found.values.format) == ("datetime", form)
-        assert found.code(b"2021-03-05 07:45" + b":30" * (form != "%Y-%m-%d %H:%M")) == found.labels.index("2021-03")
+        text = "2021-03-05 07:45:30" if form is None else datetime(2021, 3, 5, 7, 45, 30).strftime(form)
+        assert found.code(text.encode()) == found.labels.index("2021-03")
+        assert form is None or written(found, text)[10:] == datetime(2021, 3, 1).strftime(form)[10:]
     assert cells_to_count({seconds: 900}, 10.0) == cells_to_count({"datetime 2020": 900}, 10.0) != ()
     minutes = OPEN.with_released({"minute": 900}, {}, 10.0)
     assert minutes.values.format == "%H:%M" and minutes.code(b"14:05") == 14
@@ -701,6 +840,65 @@ def test_numbers_with_few_decimals_have_bins_of_values_that_they_can_have():
     assert small["bins"] == [0.0, 0.01, 0.02, 0.03, 0.035]
     money = table_of({"number.2 -2^3": 400, "number.2 zero": 900, "number.2 2^3": 500}, {}, 64, 10.0)
     assert money["bins"][0] == -15.99 and 0.0 in money["bins"] and 0.01 in money["bins"]
+
+
+@pytest.mark.parametrize(
+    ("several", "decimals"),
+    [
+        ({"number.1 2^3": 900}, 1), ({"number.1 2^3": 900, "integer 2^9": 60}, [0, 1]),
+        ({"number,1 2^3": 2900, "integer -2^3": 60}, 1), ({"number.2 2^3": 900, "integer 2^3": 60}, [0, 2]),
+        ({"number.2 2^3": 900, "number.1 2^3": 90, "integer 2^3": 60}, [0, 1, 2]),
+        ({"number.2 2^3": 90, "number.1 2^3": 900, "integer 2^3": 900}, [0, 1, 2]),
+        ({"$0 number.2 2^3": 900, "$0 integer 2^3": 600}, [0, 2]), ({"number.3 2^3": 900, "integer 2^3": 600}, None),
+    ],
+)  # fmt: skip
+def test_numbers_have_as_few_decimals_as_are_common(several, decimals):
+    """At least a quarter as common as where zeros at the end are not written."""
+    assert table_of(several, {}, 32, 10.0).get("decimals") == decimals
+
+
+@given(st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=9), st.sampled_from([[0, 1], [0, 2], [0, 1, 2]]))
+def test_numbers_come_back_with_the_decimals_that_they_have(numbers, decimals):
+    """The fewest of those listed; by `text`, as a column, and in the domain of their shapes."""
+    texts = []
+    for number in numbers:
+        full = f"{number / 10 ** decimals[-1]:.{decimals[-1]}f}"
+        cut = [f"{number / 10 ** decimals[-1]:.{one}f}" for one in decimals]
+        texts.append(next(text for text in cut if Fraction(text) == Fraction(full)))
+    values = Values(kind="number", decimals=decimals)
+    assert [values.text(float(text)) for text in texts] == texts
+    ends = [float(one) for one in sorted({*map(float, texts), 10.0**7})]
+    table = {"type": "number", "decimals": decimals, "bins": ends, "cap": True}
+    attribute = Attribute.from_dict("x", table)
+    assert attribute.to_dict() == table
+    assert [written(attribute, text) for text in texts if float(text) < 10**7] == texts
+    found = OPEN.with_released(Counter(shape_of(text.encode()) for text in texts for _ in range(100)), {}, 5.0)
+    assert all(found.code(text.encode()) != found.unknown for text in texts)
+
+
+@pytest.mark.parametrize("code", [-9, -99, 999])
+def test_codes_far_from_other_numbers_occur(code):
+    """From 5 standard deviations on, as those next to others; larger numbers are likelier noise."""
+    heat = {"number.1 2^5": 5000, shape_of(b"%d" % code): 55}
+    found = OPEN.with_released(heat, {}, 10.0)
+    assert found.edges[0] <= code <= found.edges[-1]
+    assert table_of({"number.1 2^5": 5000, "integer 2^10": 55}, {}, 32, 10.0)["bins"][-1] < 64
+
+
+def test_a_search_writes_whole_numbers_among_decimals_as_whole():
+    rng = np.random.default_rng(4)
+    heat = rng.normal(36.9, 0.5, 6000)
+    columns = {
+        "fixed": [f"{one:.1f}" for one in heat], "short": [f"{one:.1f}".removesuffix(".0") for one in heat],
+        "codes": ["999" if at % 18 == 0 else "-9" if at % 19 == 0 else f"{one:.1f}" for at, one in enumerate(heat)],
+    }  # fmt: skip
+    found = search(columns)
+    decimals = {name: one.values.decimals for name, one in found.items()}
+    assert decimals == {"fixed": 1, "short": (0, 1), "codes": (0, 1)}
+    codes = [found["codes"].code(text.encode()) for text in ("998.9", "999", "999.1", "-9.1", "-9", "-8.9")]
+    assert len({*codes}) == 6
+    assert written(found["codes"], "999") == "999" and written(found["codes"], "36.9") == "36.9"
+    assert "." not in written(found["short"], "37") and written(found["fixed"], "37.0")[-2] == "."
 
 
 def test_noise_of_several_kinds_widens_no_range():
@@ -825,11 +1023,24 @@ def test_words_alone_need_no_threshold():
 
 
 def test_ranges_of_whole_numbers_have_their_ends():
-    """From 1 on where they are small or of several powers of two; a single value has others."""
-    assert table_of({"integer 2^2": 600, "integer 2^3": 300}, {}, 32, 10.0)["bins"][:2] == [1, 4]
-    assert table_of({"integer 2^5": 600, "integer 2^7": 300}, {}, 32, 10.0)["bins"][:2] == [1, 32]
+    """From 0 or 1 on where they are small or of several powers of two; a single value has others."""
+    assert table_of({"integer 2^2": 600, "integer 2^3": 300}, {}, 32, 10.0)["bins"][:2] == [0, 4]
+    assert table_of({"integer 2^5": 600, "integer 2^7": 300}, {}, 32, 10.0)["bins"][:2] == [0, 32]
+    assert table_of({"integer 2^1": 600, "integer 2^2": 300}, {}, 32, 10.0)["bins"][:2] == [1, 2]
     assert table_of({"integer 2^7": 600}, {}, 32, 10.0)["bins"][0] == 128
     assert table_of({"integer zero": 600}, {}, 32, 10.0)["bins"] == [0, 1, 3]
+
+
+def test_few_zeros_of_counts_come_back():
+    """Where 1 is rarer than others, as of months it is not. Room for zeros does not say that many occur."""
+    rng = np.random.default_rng(8)
+    visits = np.where(rng.random(6000) < 0.008, 0, rng.poisson(7, 6000) + 1)
+    for seed in range(3):
+        found = search({"visits": [str(one) for one in visits], "flag": ["no"] * 6000}, seed)["visits"]
+        assert found.edges[0] == 0 and found.code(b"0") != found.code(b"4") and found.values.shape == "fitted"
+    months = {"integer 2^0": 500, "integer 2^1": 1000, "integer 2^2": 2000, "integer 2^3": 2500}
+    assert table_of(months, {}, 32, 10.0)["bins"][0] == 1
+    assert table_of(months | {"integer 2^0": 100}, {}, 32, 10.0)["bins"][:2] == [0, 1]
 
 
 def test_a_long_span_of_dates_has_as_many_bins_as_may_be():

@@ -1,7 +1,8 @@
-"""Notes on columns of a fitted model, of its shares alone."""
+"""Notes on columns of a fitted model, of its shares and of released counts alone."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
@@ -10,11 +11,29 @@ if TYPE_CHECKING:
     from dpgm_core._util.arrays import FloatArray
     from dpgm_core.domain.attribute import Attribute
     from dpgm_core.models.model import Model
+    from dpgm_core.releases.labels import FoundColumns
 
-__all__ = ["unknown_notes", "wide_bins_note"]
+__all__ = ["TEXTS_NOTE", "texts_notes", "unknown_notes", "wide_bins_note"]
+
+#: Of every column of numbers, dates or times that was found.
+TEXTS_NOTE = "texts among numbers, dates and times count as missing"
+#: Standard deviations of noise of texts that are mentioned.
+_MIN_TEXTS = 2.5
 
 #: Columns, and the share without a known value in each, from which on lines that cannot be read are suspected.
 _MIN_COLUMNS, _MIN_UNKNOWN = 3, 0.05
+
+
+def texts_notes(found: FoundColumns) -> dict[str, str]:
+    """Return which texts count as missing, and of how many persons, by column of numbers, dates or times."""
+    notes = {}
+    for one in found.columns:
+        marks = [repr(text) for text in one.attribute.null_values if text not in one.declared.null_values]
+        texts, sigma = [count for shape, count in one.shapes if shape in ("text", "word")], found.noise.shapes_sigma
+        if one.attribute.edges is not None and (marks or sum(texts) > _MIN_TEXTS * sigma * math.sqrt(len(texts))):
+            about = f"of about {sum(texts):,} persons (noise {sigma:.0f})"
+            notes[one.declared.name] = f"{', '.join(marks) or 'texts'} taken as missing, {about}"
+    return notes
 
 
 def unknown_notes(tables: Sequence[tuple[Attribute, FloatArray]], searched: AbstractSet[str]) -> list[str]:

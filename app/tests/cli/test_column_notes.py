@@ -1,10 +1,16 @@
-"""Notes on columns, of shares alone."""
+"""Notes on columns, of shares and of released counts alone."""
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from dpgm.cli.column_notes import unknown_notes
+from dpgm.cli.column_notes import texts_notes, unknown_notes
+from dpgm_core import Budget, SeededRandomness
 from dpgm_core.domain.attribute import Attribute
+from dpgm_core.domain.shapes import SHAPES
+from dpgm_core.privacy.columns import ColumnsPlan
+from dpgm_core.releases.labels import draw_columns
 
 NAMES = ("a", "b", "c")
 COLUMNS = [Attribute.of_labels(name, ["x", "y"], unknown="other", null="missing") for name in NAMES]
@@ -24,3 +30,18 @@ def test_unknown_values_in_every_column(unknown, missing, searched, said):
     assert bool(unknown_notes(tables, set(searched))) is said
     tables[2] = COLUMNS[2], np.array([0.5, 0.46, 0.02, 0.02])
     assert not unknown_notes(tables, set(searched))
+
+
+def test_texts_of_few_persons_are_not_mentioned():
+    """Noise of texts is nobody; words count with texts, and texts of a column of labels are labels."""
+    plan = ColumnsPlan(
+        columns=("few", "some", "words", "labels"), whole=Budget.approx(3, "1e-6"), share=Fraction(1, 20), labels=1,
+        neighbours="add-remove",
+    )  # fmt: skip
+    declared = [Attribute.from_dict(name, {"private": True}) for name in plan.columns]
+    some = [{"few": 10}, {"some": 1}, {"no": 90}, {"cook": 5000}]
+    none = dict.fromkeys(SHAPES, 0)
+    shapes = [none | {"integer 2^6": 5000, "text": few, "word": 2 * few} for few in (2, 90)]
+    shapes += [none | {"date 2015": 5000, "word": 200}, none | {"text": 5000}]
+    notes = texts_notes(draw_columns(plan, declared, some, shapes, [{}] * 4, SeededRandomness(3)))
+    assert notes.keys() == {"some", "words"} and all("taken as missing, of about " in note for note in notes.values())

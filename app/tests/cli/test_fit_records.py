@@ -2,6 +2,7 @@
 
 import io
 import random
+import re
 import shlex
 from pathlib import Path
 
@@ -229,17 +230,31 @@ def test_a_constraint_of_labels_that_were_not_found_is_named(records, dpgm_comma
 
 
 def test_what_was_not_found_and_what_is_missing_is_said(tmp_path, monkeypatch, dpgm_command):
-    """A text among numbers is said to be missing, a column whose values are too rare to be described by its owner.
+    """Texts among numbers are said to be missing, a column whose values are too rare to be described by its owner.
 
     Noise is fresh; 900 persons are above every threshold, and 3, of 1,200 labels each, five standard deviations below,
     which noise reaches in one test of 20,000.
     """
     monkeypatch.chdir(tmp_path)
-    rows = [f"{'>=800' if number % 4 == 0 else 200 + number % 599},k{number % 1200},x" for number in range(3600)]
-    (tmp_path / "a.csv").write_text("\n".join(["pay,key,mark", *rows]) + "\n")
+    rows = [
+        f"{'>=800' if number % 4 == 0 else 200 + number % 599},k{number % 1200},x,"
+        f"{'about ' if number % 25 == 0 else ''}{number % 3599},{number % 90}"
+        for number in range(3600)
+    ]
+    (tmp_path / "a.csv").write_text("\n".join(["pay,key,mark,stay,age", *rows]) + "\n")
     code, out, err = dpgm_command("fit", "a.csv", "--one-row-each", "--epsilon", "30", "--delta", "1e-5", "-o", "a")
     assert code == 0, err
-    assert "pay: '>=800' taken as missing" in out and "at most 64 of a column" in out
+    domain = (tmp_path / "a" / "a.domain.toml").read_text()
+    said = {
+        "pay": r"'>=800' taken as missing, of about [89]\d\d persons",
+        "stay": r"texts taken as missing, of about 1\d\d",
+    }
+    for name, note in said.items():
+        assert re.search(f"\n +{name}: {note}", out) and re.search(f"# {note}.*\n.attributes.{name}.", domain)
+    assert (
+        "\n         texts among numbers, dates and times count as missing\n" in out and "at most 64 of a column" in out
+    )
+    assert "Here texts among numbers," in domain.replace("\n# ", " ")
     assert (
         "nearly all of 'key' is 'other'" in err
         and "too rare to be found, or the search does not know their format" in err
