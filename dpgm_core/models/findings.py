@@ -18,8 +18,8 @@ root of Q, as it does for Laplace noise. A column has f_k alone, against even sh
 
 A model may still lose what its tables tell. Of a found pair of attributes with numbers the sums with f and g that are
 linear in the ranks of the codes, over N, are compared: r = sum f(i) g(j) T_ij / N, a rank correlation, has noise of
-known variance, and the model's own table has another r. Where they differ by more than a tenth and four standard
-deviations, which noise alone makes of 1 pair in 16,000, the model lost correlation.
+known variance, and the model's own table has another r. Where they differ by more than a tenth and three standard
+deviations together, the model lost correlation: one that is a tenth off is said to be so once in 700 pairs.
 
 Of columns, and of pairs, those count as found that the rule of Benjamini and Hochberg takes at half a per cent. It
 bounds the expected share of noise in one table's findings; over many tables the share is larger where few of them are
@@ -53,8 +53,8 @@ __all__ = ["Correlation", "Finding", "Findings", "expected_errors", "measure_fin
 _FALSE_SHARE, _LEVEL = 0.005, 0.9
 #: Share of its unknown label above which a column tells nothing.
 UNKNOWN_SHARE = 0.95
-#: A model loses a correlation that is so much, and so many standard deviations, from that of its tables.
-_LOST, _LOST_DEVIATIONS = 0.1, 4.0
+#: A model loses a correlation that is so much from that of its tables, and so many standard deviations of noise more.
+_LOST, _LOST_DEVIATIONS = 0.1, 3.0
 #: Names that a sentence spells out.
 _MAX_NAMES = 8
 #: Draws of noise with heavy tails, their share beyond which the tail is extrapolated, and the largest table drawn.
@@ -74,7 +74,7 @@ class Correlation:
     @property
     def is_lost(self) -> bool:
         """Whether the model has another one than the tables, beyond noise."""
-        return abs(self.tables - self.model) > max(_LOST, _LOST_DEVIATIONS * self.deviation)
+        return abs(self.tables - self.model) > _LOST + _LOST_DEVIATIONS * self.deviation
 
 
 @frozen(kw_only=True)
