@@ -18,7 +18,7 @@ from dpgm_core.sources import Grouped, Shipped, SourceRefused, as_source, receiv
 from dpgm_testing.reductions import PartitionedSource, PartitionPin, partitions_of, sent
 from dpgm_testing.sources import DOMAIN
 
-from .family import Family
+from .family import Family, replaces
 
 
 def opener(mutant):
@@ -219,9 +219,10 @@ class ColumnMajor(Plain):
     pin = ColumnMajorPin
 
 
-@source("codes-do-not-depend-on-the-data", "Numbers labels anew in each partition, as they come.")
-class CategoriesOfAPartition(Plain):
-    def coded(self, work):
+@source.each
+class PlainFaults(Plain):
+    @replaces("coded", "codes-do-not-depend-on-the-data", "Numbers labels anew in each partition, as they come.")
+    def categories_of_a_partition(self, work):
         for part in partitions_of(self.table):
             for one in work.reading.domain:
                 if one.edges is None and not one.coded and one.name in work.reading.names:
@@ -231,6 +232,54 @@ class CategoriesOfAPartition(Plain):
                     place = part.column_names.index(one.name)
                     part = part.set_column(place, one.name, pa.array(labels, pa.string()))
             yield list(work.blocks(part.to_batches()))
+
+    @replaces("coded", "persons-meet-across-partitions", "Each partition keeps its own r rows of a person.")
+    def persons_apart(self, work):
+        for part in partitions_of(self.table):
+            yield list(sent(work).blocks(part.to_batches()))
+
+    @replaces("coded", "persons-meet-across-partitions")
+    def first_rows(self, work):
+        """Takes the first r rows of a person, not those that hashes choose."""
+        own = work.reading
+        if own.person is None:
+            yield from PartitionedSource.coded(self, work)
+            return
+        seen, rows = {}, []
+        for row, key in enumerate(self.table[own.person].to_pylist()):
+            seen[key or ""] = seen.get(key or "", 0) + 1
+            if seen[key or ""] <= own.rows_per_person:
+                rows.append(row)
+        yield list(work.blocks(self.table.take(pa.array(rows)).combine_chunks().to_batches()))
+
+    @replaces("leave", "a-pin-that-was-left-sums-no-more", "What was kept for a pin stays.")
+    def sums_afterwards(self, pin):
+        pass
+
+    @replaces("check", "what-has-no-codes-is-refused-when-pinned")
+    def looks_at_rows(self, work):
+        """Checks types with the rows: no empty table is refused."""
+        if len(self.table):
+            super().check(work)
+
+    @replaces("check", ("missing-columns-are-refused", "what-has-no-codes-is-refused-when-pinned"))
+    def looks_later(self, work):
+        """Types are looked at by whoever sums."""
+
+    @replaces("check", "no-record-is-no-failure", "Looks at the first row to begin with.")
+    def needs_a_row(self, work):
+        self.table.to_pylist()[0]
+        super().check(work)
+
+    @replaces("check", "errors-quote-no-record", "Shows the first row where a column is missing, to be helpful.")
+    def quotes_a_row(self, work):
+        for name in work.reading.names:
+            if name not in self.table.column_names:
+                raise SourceRefused(f"no column {name!r} in rows such as {self.table.slice(0, 1).to_pylist()}")
+
+    @replaces("batches", "codes-are-the-domains", "Hands out rows too, but not all of them.")
+    def halved(self, domain, columns):
+        return as_source(self.table.slice(0, len(self.table) // 2)).batches(domain, columns)
 
 
 @source("persons-meet-across-partitions", "As many parts as there are persons, of which one is asked for its columns.")
@@ -243,13 +292,6 @@ class NeedsAPerson(Plain):
 
     def kind(self, blocks):
         return blocks[0][:1]
-
-
-@source("persons-meet-across-partitions", "Each partition keeps its own r rows of a person.")
-class PersonsApart(Plain):
-    def coded(self, work):
-        for part in partitions_of(self.table):
-            yield list(sent(work).blocks(part.to_batches()))
 
 
 class KeyedParts(Plain):
@@ -315,21 +357,6 @@ class NumbersInTexts(WithKeys):
         return pa.array([text and (text.strip().lstrip("0") or "0") for text in texts], pa.string())
 
 
-@source("persons-meet-across-partitions", "Takes the first r rows of a person, not those that hashes choose.")
-class FirstRows(Plain):
-    def coded(self, work):
-        own = work.reading
-        if own.person is None:
-            yield from PartitionedSource.coded(self, work)
-            return
-        seen, rows = {}, []
-        for row, key in enumerate(self.table[own.person].to_pylist()):
-            seen[key or ""] = seen.get(key or "", 0) + 1
-            if seen[key or ""] <= own.rows_per_person:
-                rows.append(row)
-        yield list(work.blocks(self.table.take(pa.array(rows)).combine_chunks().to_batches()))
-
-
 @source("sums-of-one-pin-are-of-the-same-records", "Reads its file anew for each sum.")
 @frozen(kw_only=True)
 class Rereads(Plain):
@@ -353,39 +380,11 @@ def rereads(table, folder):
     return Rereads(table=table, path=path)
 
 
-@source("a-pin-that-was-left-sums-no-more", "What was kept for a pin stays.")
-class SumsAfterwards(Plain):
-    def leave(self, pin):
-        pass
-
-
 @source("a-pin-that-was-left-sums-no-more", "A pin that was left has nothing to iterate over.")
 class FailsForeignly(Plain):
     class pin(PartitionPin):
         def reduce(self, reduction):
             return received([self.partial(reduction, blocks) for blocks in self.partitions], reduction)
-
-
-@source("what-has-no-codes-is-refused-when-pinned", "Checks types with the rows: no empty table is refused.")
-class LooksAtRows(Plain):
-    def check(self, work):
-        if len(self.table):
-            super().check(work)
-
-
-@source(("missing-columns-are-refused", "what-has-no-codes-is-refused-when-pinned"))
-class LooksLater(Plain):
-    """Types are looked at by whoever sums."""
-
-    def check(self, work):
-        pass
-
-
-@source("no-record-is-no-failure", "Looks at the first row to begin with.")
-class NeedsARow(Plain):
-    def check(self, work):
-        self.table.to_pylist()[0]
-        super().check(work)
 
 
 @source("no-record-is-no-failure", "Merges what comes back without a beginning.")
@@ -450,14 +449,6 @@ class Warns(Plain):
             warnings.warn(str(error), stacklevel=1)
 
 
-@source("errors-quote-no-record", "Shows the first row where a column is missing, to be helpful.")
-class QuotesARow(Plain):
-    def check(self, work):
-        for name in work.reading.names:
-            if name not in self.table.column_names:
-                raise SourceRefused(f"no column {name!r} in rows such as {self.table.slice(0, 1).to_pylist()}")
-
-
 class Cast(Plain):
     """An engine with types of its own."""
 
@@ -469,35 +460,28 @@ class Cast(Plain):
         return column
 
 
-@source("numbers-keep-every-digit", "Floats of 32 bits.")
-class SinglePrecision(Cast):
-    def cast(self, column):
+@source.each
+class CastFaults(Cast):
+    @replaces("cast", "numbers-keep-every-digit", "Floats of 32 bits.")
+    def single_precision(self, column):
         return column.cast(pa.float32(), safe=False) if pa.types.is_floating(column.type) else column
 
-
-@source("labels-match-byte-for-byte", "Texts without blanks at their ends, as CHAR has them.")
-class Trims(Cast):
-    def cast(self, column):
+    @replaces("cast", "labels-match-byte-for-byte", "Texts without blanks at their ends, as CHAR has them.")
+    def trims(self, column):
         return pc.utf8_rtrim_whitespace(column) if pa.types.is_string(column.type) else column
 
-
-@source("unknown-and-null-go-where-declared", "Nulls of texts are written as texts.")
-class NullIsEmpty(Cast):
-    def cast(self, column):
+    @replaces("cast", "unknown-and-null-go-where-declared", "Nulls of texts are written as texts.")
+    def null_is_empty(self, column):
         return pc.fill_null(column, "NULL") if pa.types.is_string(column.type) else column
 
-
-@source("types-change-nothing", "Whole numbers become texts through doubles: 3 is 3.0.")
-class TextsOfFloats(Cast):
-    def cast(self, column):
+    @replaces("cast", "types-change-nothing", "Whole numbers become texts through doubles: 3 is 3.0.")
+    def texts_of_floats(self, column):
         if not pa.types.is_integer(column.type):
             return column
         return pc.binary_join_element_wise(column.cast(pa.string()), "0", ".")
 
-
-@source("one-record-changes-only-itself", "A column of texts that are all numbers is one of numbers.")
-class InfersNumbers(Cast):
-    def cast(self, column):
+    @replaces("cast", "one-record-changes-only-itself", "A column of texts that are all numbers is one of numbers.")
+    def infers_numbers(self, column):
         try:
             return column.cast(pa.float64()) if pa.types.is_string(column.type) else column
         except pa.ArrowInvalid:
@@ -518,12 +502,6 @@ class Swallows(Plain):
 @frozen(kw_only=True)
 class ShowsItsTable(Plain):
     table: Any = field(eq=id, repr=str, metadata={"help": "the records"})
-
-
-@source("codes-are-the-domains", "Hands out rows too, but not all of them.")
-class Halved(Plain):
-    def batches(self, domain, columns):
-        return as_source(self.table.slice(0, len(self.table) // 2)).batches(domain, columns)
 
 
 class Both(Plain):
