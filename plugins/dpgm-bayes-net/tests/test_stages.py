@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from attrs import evolve
-from dpgm_bayes_net.stages import Stage, pool_stages
+from dpgm_bayes_net.two_stage import Stage, pool_stages
 
 import dpgm_core as dpgm
 from dpgm_core.privacy import discrete_laplace

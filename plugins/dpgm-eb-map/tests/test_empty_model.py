@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from dpgm_eb_map import joints
 from dpgm_eb_map.contrasts import basis_of
-from dpgm_eb_map.empty_model import _residuals
 from dpgm_eb_map.joints import covariance_by_pairs
+from dpgm_eb_map.run import _residuals
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, InferenceError, Structure, Tables

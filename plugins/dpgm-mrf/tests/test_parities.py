@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from dpgm_mrf.parities import parities_of
 from dpgm_mrf.polynomials import monomials_of
+from dpgm_mrf.walsh import parities_of
 
 import dpgm_core as dpgm
 
