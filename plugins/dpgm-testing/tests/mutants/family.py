@@ -39,14 +39,18 @@ class Family:
 
         return register
 
-    def each(self, group):
-        """Register for each function of a class that `replaces` a method the mutant in which it does."""
+    def each(self, group, made=lambda fault: fault):
+        """Register for each function of a class that `replaces` a method the mutant in which it does.
+
+        made: makes the mutant of the class in which it does.
+        """
         self.groups.append(group)
         for name, function in vars(group).items():
             if hasattr(function, "replaces"):
                 assert not hasattr(group.__base__, name)
                 method, checks, wrong = function.replaces
-                self(checks, wrong or function.__doc__)(type(name, (group,), {method: function}))
+                own = property(function) if isinstance(getattr(group, method, None), property) else function
+                self(checks, wrong or function.__doc__)(made(type(name, (group,), {method: own})))
         return group
 
     def originals(self):

@@ -111,12 +111,6 @@ class StaircaseNoise(ReferenceLaplaceNoise):
         return -epsilon * steps - log_normaliser
 
 
-@mechanism("pure-loss-within-cost", "No noise beyond 5 scales: an output there betrays the shift.")
-class CutOffNoise(ReferenceLaplaceNoise):
-    def logpdf(self, residual):
-        return np.where(np.abs(residual) > 5 * float(self.scale), -np.inf, super().logpdf(residual))
-
-
 @mechanism.each
 class GaussianClaims(ReferenceGaussian):
     @replaces("noise", "renyi-loss-within-cost", "rho for one cell's change only.")
@@ -153,20 +147,6 @@ class SilentNoise(ReferenceLaplaceNoise):
 
     def draw(self, shape, randomness):
         return np.zeros(shape, np.int64)
-
-
-@mechanism("claims-fit-the-event", "A wide event, next to no variance.")
-class NoVarianceNoise(ReferenceLaplaceNoise):
-    @property
-    def variance(self):
-        return 1e-300
-
-
-@mechanism("event-never-claims-more-noise", "Tells the accountant of 1 % more noise than there is.")
-class BoastfulEventNoise(ReferenceLaplaceNoise):
-    @property
-    def event(self):
-        return PrivacyEvent(kind="discrete-laplace", scale=1.01 * float(self.scale), sensitivity=float(self.l1))
 
 
 @mechanism("serves-a-budget", "Serves nobody.")
@@ -350,15 +330,29 @@ POOLS: dict = {}
 # --- what is said about the law -----------------------------------------------------------------------------------
 
 
-@mechanism("masses-sum-to-one", "2 scale^2, the variance of the continuous law.")
-class ContinuousVariance(ReferenceLaplaceNoise):
-    @property
-    def variance(self):
-        return 2 * float(self.scale) ** 2
-
-
 @mechanism.each
 class LaplaceFormulas(ReferenceLaplaceNoise):
+    @replaces("logpdf", "pure-loss-within-cost", "No noise beyond 5 scales: an output there betrays the shift.")
+    def cut_off_noise(self, residual):
+        return np.where(np.abs(residual) > 5 * float(self.scale), -np.inf, super().logpdf(residual))
+
+    @replaces("variance", "claims-fit-the-event", "A wide event, next to no variance.")
+    def no_variance_noise(self):
+        return 1e-300
+
+    @replaces("event", "event-never-claims-more-noise", "Tells the accountant of 1 % more noise than there is.")
+    def boastful_event_noise(self):
+        return PrivacyEvent(kind="discrete-laplace", scale=1.01 * float(self.scale), sensitivity=float(self.l1))
+
+    @replaces("variance", "masses-sum-to-one", "2 scale^2, the variance of the continuous law.")
+    def continuous_variance(self):
+        return 2 * float(self.scale) ** 2
+
+    @replaces("dual", "dual-is-the-conjugate")
+    def dual_of_the_variance(self):
+        """The standard deviation taken for the scale (a slip that has been published)."""
+        return DualTerm(bound=1 / math.sqrt(self.variance), curvature=0.0)
+
     @replaces("logpdf", "masses-sum-to-one", "The continuous density for a whole-numbered noise.")
     def continuous_logpdf(self, residual):
         return -math.log(2 * float(self.scale)) - np.abs(residual) / float(self.scale)
@@ -381,13 +375,6 @@ class LaplaceFormulas(ReferenceLaplaceNoise):
 class GaussianScoreTwice(ReferenceGaussianNoise):
     def score(self, residual):
         return 2 * super().score(residual)
-
-
-@mechanism("dual-is-the-conjugate", "The standard deviation taken for the scale (a slip that has been published).")
-class DualOfTheVariance(ReferenceLaplaceNoise):
-    @property
-    def dual(self):
-        return DualTerm(bound=1 / math.sqrt(self.variance), curvature=0.0)
 
 
 @mechanism("noise-is-plain-data", "A noise with state of its own that no file keeps.")

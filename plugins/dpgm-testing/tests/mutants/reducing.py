@@ -52,85 +52,85 @@ class Plain(PartitionedSource):
         pin.partitions = None
 
 
-def with_parts(change):
-    """A pin whose sums, one for each partition, are changed before they are merged."""
-
-    class Changed(PartitionPin):
-        def reduce(self, reduction):
-            if self.partitions is None:
-                raise SourceRefused("gone")
-            parts = [received([self.partial(reduction, blocks)], reduction) for blocks in self.partitions]
-            return change(parts, self.partitions, reduction)
-
-    return Changed
+def pinned_by(pin):
+    """The source of a pin."""
+    return type(pin.__name__, (Plain,), {"pin": pin})
 
 
-def with_sum(change):
-    """A pin whose sums are changed as they are handed out."""
+class InParts(PartitionPin):
+    """Sums that come back one for each partition, and are merged here."""
 
-    class Changed(PartitionPin):
-        def reduce(self, reduction):
-            return change(super().reduce(reduction), reduction)
+    def reduce(self, reduction):
+        if self.partitions is None:
+            raise SourceRefused("gone")
+        return self.merge([received([self.partial(reduction, one)], reduction) for one in self.partitions], reduction)
 
-    return Changed
-
-
-def summed(parts, reduction):
-    return sum(parts, np.zeros(reduction.cells, np.int64))
+    def merge(self, parts, reduction):
+        return sum(parts, np.zeros(reduction.cells, np.int64))
 
 
 def larger_alone(one, other):
     return one + other if one[-1] >= other[-1] else other
 
 
-@source("partitions-change-nothing", "Of many partitions one never comes back.")
-class LosesAPartition(Plain):
-    pin = with_parts(lambda parts, blocks, r: summed(parts[:-2] + parts[-1:] if len(parts) > 8 else parts, r))
+@functools.partial(source.each, made=pinned_by)
+class MergeFaults(InParts):
+    @replaces("merge", "partitions-change-nothing", "Of many partitions one never comes back.")
+    def loses_a_partition(self, parts, reduction):
+        return super().merge(parts[:-2] + parts[-1:] if len(parts) > 8 else parts, reduction)
+
+    @replaces("merge", "partitions-change-nothing", "A task that was tried again is added again.")
+    def counts_a_retry_twice(self, parts, reduction):
+        return super().merge([*parts, *parts[10:11]], reduction)
+
+    @replaces("merge", "partitions-change-nothing", "A partition larger than all before it takes their place.")
+    def order_matters(self, parts, reduction):
+        return functools.reduce(larger_alone, parts)
+
+    @replaces("merge", "partitions-change-nothing", "An empty last partition takes the one before it along.")
+    def drops_the_partition_before_an_empty_one(self, parts, reduction):
+        lost = len(self.partitions) > 1 and not self.partitions[-1]
+        return super().merge(parts[:-2] if lost else parts, reduction)
 
 
-@source("partitions-change-nothing", "A task that was tried again is added again.")
-class CountsARetryTwice(Plain):
-    pin = with_parts(lambda parts, blocks, r: summed([*parts, *parts[10:11]], r))
+@functools.partial(source.each, made=pinned_by)
+class SumFaults(PartitionPin):
+    @replaces("reduce", "sums-are-those-of-the-rows", "Cells of what comes back lie one further.")
+    def off_by_one(self, reduction):
+        sums = super().reduce(reduction)
+        return np.roll(sums, 1) if sums.sum() else sums
 
+    @replaces("reduce", "sums-are-whole-numbers", "Sums come back as doubles.")
+    def floats(self, reduction):
+        return super().reduce(reduction).astype(float)
 
-@source("partitions-change-nothing", "A partition larger than all before it takes their place.")
-class OrderMatters(Plain):
-    pin = with_parts(lambda parts, blocks, r: functools.reduce(larger_alone, parts))
+    @replaces("reduce", "sums-are-those-of-the-rows")
+    def through_floats(self, reduction):
+        """Sums were doubles on their way, in which large whole numbers merge."""
+        return super().reduce(reduction).astype(float).astype(np.int64)
 
+    @replaces("reduce", "sums-are-those-of-the-rows", "Sums were of 32 bits on their way.")
+    def narrow(self, reduction):
+        return super().reduce(reduction).astype(np.int32).astype(np.int64)
 
-@source("partitions-change-nothing", "An empty last partition takes the one before it along.")
-class DropsThePartitionBeforeAnEmptyOne(Plain):
-    pin = with_parts(lambda parts, blocks, r: summed(parts[:-2] if len(blocks) > 1 and not blocks[-1] else parts, r))
+    @replaces("reduce", "sums-are-whole-numbers", "The array is a view of a message's bytes.")
+    def read_only(self, reduction):
+        return np.frombuffer(super().reduce(reduction).tobytes(), np.int64)
 
+    @replaces("reduce", "sums-are-whole-numbers", "The number of rows is left out of counts.")
+    def one_cell_short(self, reduction):
+        return super().reduce(reduction)[:-1]
 
-@source("sums-are-those-of-the-rows", "Cells of what comes back lie one further.")
-class OffByOne(Plain):
-    pin = with_sum(lambda sums, r: np.roll(sums, 1) if sums.sum() else sums)
+    @replaces("reduce", "a-pin-that-was-left-sums-no-more", "A pin that was left has nothing to iterate over.")
+    def fails_foreignly(self, reduction):
+        return received([self.partial(reduction, blocks) for blocks in self.partitions], reduction)
 
-
-@source("sums-are-whole-numbers", "Sums come back as doubles.")
-class Floats(Plain):
-    pin = with_sum(lambda sums, r: sums.astype(float))
-
-
-@source("sums-are-those-of-the-rows", "Sums were doubles on their way, in which large whole numbers merge.")
-class ThroughFloats(Plain):
-    pin = with_sum(lambda sums, r: sums.astype(float).astype(np.int64))
-
-
-@source("sums-are-those-of-the-rows", "Sums were of 32 bits on their way.")
-class Narrow(Plain):
-    pin = with_sum(lambda sums, r: sums.astype(np.int32).astype(np.int64))
-
-
-@source("sums-are-whole-numbers", "The array is a view of a message's bytes.")
-class ReadOnly(Plain):
-    pin = with_sum(lambda sums, r: np.frombuffer(sums.tobytes(), np.int64))
-
-
-@source("sums-are-whole-numbers", "The number of rows is left out of counts.")
-class OneCellShort(Plain):
-    pin = with_sum(lambda sums, r: sums[:-1])
+    @replaces("reduce", "a-failure-where-the-rows-are-says-nothing", "A partition that fails counts for nothing.")
+    def swallows(self, reduction):
+        try:
+            return super().reduce(reduction)
+        except DataError:
+            return np.zeros(reduction.cells, np.int64)
 
 
 @define
@@ -380,16 +380,11 @@ def rereads(table, folder):
     return Rereads(table=table, path=path)
 
 
-@source("a-pin-that-was-left-sums-no-more", "A pin that was left has nothing to iterate over.")
-class FailsForeignly(Plain):
-    class pin(PartitionPin):
-        def reduce(self, reduction):
-            return received([self.partial(reduction, blocks) for blocks in self.partitions], reduction)
-
-
 @source("no-record-is-no-failure", "Merges what comes back without a beginning.")
 class SumOfNone(Plain):
-    pin = with_parts(lambda parts, blocks, r: sum(parts[1:], parts[0]))
+    class pin(InParts):
+        def merge(self, parts, reduction):
+            return sum(parts[1:], parts[0])
 
     def coded(self, work):
         return (blocks for blocks in PartitionedSource.coded(self, work) if blocks)
@@ -409,44 +404,32 @@ class Talking(PartitionPin):
         raise error
 
 
-@source("a-failure-where-the-rows-are-says-nothing", "The error of the partition comes through.")
-class RaisesWhatFailed(Plain):
-    pin = Talking
+source("a-failure-where-the-rows-are-says-nothing", "The error of the partition comes through.")(pinned_by(Talking))
 
 
-@source("a-failure-where-the-rows-are-says-nothing", "A DataError with the words of what failed.")
-class QuotesWhatFailed(Plain):
-    class pin(Talking):
-        def told(self, error):
-            raise DataError(f"a task failed: {error}") from None
+@functools.partial(source.each, made=pinned_by)
+class TalkFaults(Talking):
+    @replaces("told", "a-failure-where-the-rows-are-says-nothing", "A DataError with the words of what failed.")
+    def quotes_what_failed(self, error):
+        raise DataError(f"a task failed: {error}") from None
 
+    @replaces(
+        "told", "a-failure-where-the-rows-are-says-nothing", "A quiet DataError, with what failed as its context."
+    )
+    def quotes_in_the_context(self, error):
+        raise DataError("a task failed") from error
 
-@source("a-failure-where-the-rows-are-says-nothing", "A quiet DataError, with what failed as its context.")
-class QuotesInTheContext(Plain):
-    class pin(Talking):
-        def told(self, error):
-            raise DataError("a task failed") from error
+    @replaces("told", "a-failure-where-the-rows-are-says-nothing", "Where the rows are what fails is printed.")
+    def prints(self, error):
+        sys.stdout.write(str(error))
 
+    @replaces("told", "a-failure-where-the-rows-are-says-nothing", "Where the rows are what fails is logged.")
+    def logs(self, error):
+        logging.getLogger("executor").warning("lost task: %s", error)
 
-@source("a-failure-where-the-rows-are-says-nothing", "Where the rows are what fails is printed.")
-class Prints(Plain):
-    class pin(Talking):
-        def told(self, error):
-            sys.stdout.write(str(error))
-
-
-@source("a-failure-where-the-rows-are-says-nothing", "Where the rows are what fails is logged.")
-class Logs(Plain):
-    class pin(Talking):
-        def told(self, error):
-            logging.getLogger("executor").warning("lost task: %s", error)
-
-
-@source("a-failure-where-the-rows-are-says-nothing", "Where the rows are what fails is warned of.")
-class Warns(Plain):
-    class pin(Talking):
-        def told(self, error):
-            warnings.warn(str(error), stacklevel=1)
+    @replaces("told", "a-failure-where-the-rows-are-says-nothing", "Where the rows are what fails is warned of.")
+    def warns(self, error):
+        warnings.warn(str(error), stacklevel=1)
 
 
 class Cast(Plain):
@@ -486,16 +469,6 @@ class CastFaults(Cast):
             return column.cast(pa.float64()) if pa.types.is_string(column.type) else column
         except pa.ArrowInvalid:
             return column
-
-
-@source("a-failure-where-the-rows-are-says-nothing", "A partition that fails counts for nothing.")
-class Swallows(Plain):
-    class pin(PartitionPin):
-        def reduce(self, reduction):
-            try:
-                return super().reduce(reduction)
-            except DataError:
-                return np.zeros(reduction.cells, np.int64)
 
 
 @source("a-source-shows-nothing-of-the-records", "A repr as attrs makes it.")
