@@ -43,12 +43,6 @@ def outside(*command: str | Path, cwd: Path, scripts: Path | None = None, **more
 
 
 @pytest.fixture(scope="session")
-def run_outside() -> Callable[..., str]:
-    """`outside`, for test files."""
-    return outside
-
-
-@pytest.fixture(scope="session")
 def wheel_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
     """Builds the wheel of a source folder, once per session and without network, as pip calls hatchling."""
     backend = pytest.importorskip("hatchling.build")
@@ -276,26 +270,16 @@ def live_curator(
 # --- rounds of noise ----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="session")
-def unit() -> Callable[[int], dpgm.Sensitivity]:
-    """Makes the sensitivity of a number of cells moved by 1."""
-
-    def make(cells: int) -> dpgm.Sensitivity:
-        return dpgm.Sensitivity(l0=cells, l1=cells, l2_squared=cells, linf=1)
-
-    return make
+def unit(cells: int) -> dpgm.Sensitivity:
+    """The sensitivity of a number of cells moved by 1."""
+    return dpgm.Sensitivity(l0=cells, l1=cells, l2_squared=cells, linf=1)
 
 
-@pytest.fixture(scope="session")
-def accountant(unit: Callable[[int], dpgm.Sensitivity]) -> Callable[..., Accountant]:
-    """Makes the accountant of unit shifts, under add-remove."""
-
-    def make(kind: str, scale: float, cells: int = 1, *, rounds: int = 1, rate: float | Fraction = 1.0) -> Accountant:
-        norm_of = float(cells) if "laplace" in kind else math.sqrt(cells)
-        event = dpgm.PrivacyEvent(kind=kind, scale=scale, sensitivity=norm_of)
-        return compose(event, unit(cells), rounds=rounds, sampling_rate=rate, neighbours="add-remove")
-
-    return make
+def accountant(kind: str, scale: float, cells: int = 1, *, rounds: int = 1, rate: float | Fraction = 1.0) -> Accountant:
+    """The accountant of unit shifts, under add-remove."""
+    norm_of = float(cells) if "laplace" in kind else math.sqrt(cells)
+    event = dpgm.PrivacyEvent(kind=kind, scale=scale, sensitivity=norm_of)
+    return compose(event, unit(cells), rounds=rounds, sampling_rate=rate, neighbours="add-remove")
 
 
 @frozen(kw_only=True)
@@ -326,18 +310,6 @@ class Lap:
         scale = float(sensitivity.l1 / budget.epsilon)
         event = dpgm.PrivacyEvent(kind="discrete-laplace", scale=scale, sensitivity=float(sensitivity.l1))
         return Drawn(cost=budget, event=event)
-
-
-@pytest.fixture(scope="session")
-def gauss() -> type[Gauss]:
-    """The class `Gauss`."""
-    return Gauss
-
-
-@pytest.fixture(scope="session")
-def lap() -> type[Lap]:
-    """The class `Lap`."""
-    return Lap
 
 
 # --- random words -------------------------------------------------------------------------------------------------

@@ -6,8 +6,6 @@ from dpgm_core import Array, FloatArray, Noise
 from tests.audit.pipeline import Case, draws
 from tests.audit.refute import Verdict, verdict
 
-__all__ = ["ALARM", "audited"]
-
 #: The chance that a run refutes anything that is true, over all its cases.
 ALARM = 1e-6
 

@@ -37,8 +37,6 @@ from dpgm_core.components.registry import default_registry
 from dpgm_core.privacy import analytic_delta, least_variance
 from dpgm_core.sources import as_source
 
-__all__ = ["Case", "Thin", "all_cases", "draws", "thinned"]
-
 #: Of one draw: large enough that 5 % shows, small enough that 10^6 draws see both sides.
 BUDGETS = {"pure": Budget.pure(3), "zcdp": Budget.zcdp(1), "approx": Budget.approx("43/20", "67/1000")}
 #: What a kind of noise costs without slack; other budgets it serves by a conversion, which hides a few percent.

@@ -35,8 +35,6 @@ from tests.audit import whole
 from tests.audit.refute import verdict
 from tests.audit.whole import Pipeline, draws_of, pipelines
 
-__all__ = ["FAULTS", "STUDY", "bound_of", "planted", "promised_mu"]
-
 HONEST = "as released"
 CONFIDENCE = 0.95
 #: Where delta of a promise is taken, to find its trade-off.

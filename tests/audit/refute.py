@@ -17,8 +17,6 @@ from scipy.stats import beta
 
 from dpgm_core import Array, Budget, FloatArray
 
-__all__ = ["Verdict", "verdict"]
-
 _BINS = 60
 _CAPS = (0.5, 1.0, 2.0, 3.0, 4.0)
 

@@ -10,8 +10,6 @@ from dpgm_core.privacy.session_account import SessionAccount
 from dpgm_core.sources import as_source
 from dpgm_core.structure.workload import Workload
 
-__all__ = ["EXACT", "WHOLE", "two_steps"]
-
 #: Of one session.
 WHOLE = Budget.pure("1/2")
 #: An exact Gaussian account of one session with one planned choice.

@@ -32,9 +32,6 @@ from dpgm_core.privacy.session_account import SessionAccount
 from dpgm_core.releases.steps import Choice, NoisyScores
 from dpgm_core.sources import as_source
 
-__all__ = ["APPROX", "LABELS", "PURE", "ZCDP", "Draws", "Pipeline", "Watch", "draws_of", "log_softmax", "pipelines"]
-
-
 #: The log-likelihood ratio of what tells the data sets apart for certain.
 _CERTAIN = 100.0
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixtures import outside
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples" / "plugins"
 THIRD = ("dpgm-opendp", "dpgm-trw")
@@ -25,13 +27,13 @@ def scripts(wheel_of, environment_with, tmp_path_factory):
 
 
 @pytest.fixture
-def in_environment(scripts, run_outside, tmp_path):
+def in_environment(scripts, tmp_path):
     """Runs a command of that environment beside a copy of the health example; pip finds everything installed."""
     shutil.copytree(
         ROOT / "docs/examples/health", tmp_path / "docs/examples/health", ignore=shutil.ignore_patterns("out")
     )
     offline = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "false", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    return lambda *command: run_outside(*command, cwd=tmp_path, scripts=scripts, **offline)
+    return lambda *command: outside(*command, cwd=tmp_path, scripts=scripts, **offline)
 
 
 def test_only_what_was_installed_is_listed(in_environment):

@@ -17,8 +17,6 @@ from attrs import define, field
 from tests.fuzz.target import Broken, Target
 from tests.fuzz.targets import TARGETS
 
-__all__ = ["CASES", "Report", "replay", "run"]
-
 CASES = Path(__file__).parent / "cases"
 #: Seconds that reading a small file may take; a loaded machine is slow.
 SECONDS = 20.0

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["spoil_archive", "spoil_binary", "spoil_json", "spoil_text"]
-
 _NUMBERS = ["0", "-1", "1", "2", "1e308", "1e-320", "nan", "inf", "-0.0", "1/0", "1/3", "0.5", "7" * 30, str(2**31)]
 _NUMBERS += [str(2**63), str(-(2**63) - 1), "9" * 5000, "0x7", "1_0", "4194305", "1e400"]
 _TEXTS = ["", " ", "\0", "\n", "\x1b[31m", "é", "\ud800", "a" * 300, '"', "'", "\\", "../x", "name", "?", "{", "]", "="]

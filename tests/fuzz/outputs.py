@@ -25,8 +25,6 @@ from dpgm.cli import main
 from dpgm_core._util.toml import toml_value
 from tests.fuzz.target import Broken
 
-__all__ = ["Refused", "named_outputs", "spoil_outputs", "write_outputs"]
-
 _DOMAIN = 'a = 2\nb = ["x", "y"]\nc = 2\n'
 _SPEC = """name = {NAME}
 data = "data.csv"

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from attrs import frozen
 
-__all__ = ["Broken", "Spoil", "Target"]
-
 Spoil = Callable[[random.Random, bytes, bytes], tuple[bytes, list[str]]]
 
 

@@ -58,8 +58,6 @@ from tests.fuzz.target import Broken, Target
 from tests.privacy.ledger.retyped import CLASSES, columns, retype
 from tests.privacy.ledger.schema1 import write_second
 
-__all__ = ["TARGETS"]
-
 _DATA = Path(__file__).parents[1] / "data" / "schema1"
 DOMAIN = Domain.from_dict(
     {

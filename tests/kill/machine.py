@@ -42,8 +42,6 @@ from dpgm_core.releases.release import NoisyTables
 from dpgm_core.releases.release_file import load_release
 from tests.privacy.ledger.schema1 import write_old
 
-__all__ = ["Machine"]
-
 SPEC = """
 name = "visits"
 data = "visits.csv"

@@ -11,8 +11,6 @@ from dpgm_core.privacy import ledger_file
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.ledger import Ledger
 
-__all__ = ["SPOILT"]
-
 
 def wal() -> None:
     """Keeps the last charges in a log beside the file, as schema 1 did."""

@@ -7,8 +7,6 @@ from attrs import frozen
 
 from dpgm_core import Budget, Domain, Ledger, SelectionPlan, Terms, Workload
 
-__all__ = ["CODES", "DOMAIN", "RHO", "TERMS", "WORKLOAD", "Undirected", "Unread", "new_ledger"]
-
 DOMAIN = Domain.from_sizes({"a": 2, "b": 2, "c": 2, "d": 2})
 WORKLOAD = Workload.all(DOMAIN, 2)
 CODES = np.random.default_rng(0).integers(0, 2, (400, 2))[:, [0, 0, 1, 1]]  # a = b and c = d

@@ -128,10 +128,8 @@ def test_the_plan_of_tables_over_private_bins_shows_what_is_drawn(epsilon):
 
 def test_a_check_share_goes_with_named_cliques():
     """Claim: it is set aside of what the bins leave."""
-    rng = np.random.default_rng(0)
-    data = {name: rng.integers(0, size, 500) for name, size in (("age", 100), ("hours", 100), ("b", 2))}
     structure = Structure(DOMAIN, [("age",), ("hours",), ("b",)])
-    done = fit(data, structure, Budget.pure(2), neighbours="add-remove", split={"tables": "even", "holdout": 0.1})
+    done = fit(DATA, structure, Budget.pure(2), neighbours="add-remove", split={"tables": "even", "holdout": 0.1})
     assert [one.holdout for one in done.release.steps] == [False, True]
     spent = Budget.sum([*(one.cost for one in done.release.session.bins), *(one.cost for one in done.release.steps)])
     assert Budget.pure(2) * Fraction(999, 1000) <= spent <= Budget.pure(2)

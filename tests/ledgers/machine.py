@@ -22,8 +22,6 @@ from dpgm_core.privacy.ledger import Ledger
 from dpgm_core.privacy.ledger_terms import LedgerTerms
 from dpgm_core.privacy.sensitivity import Neighbours
 
-__all__ = ["WRONG", "Machine", "budgets"]
-
 ZERO = Fraction(0)
 #: pi / 2, rounded up, and what of delta is kept for drawn noise; written down again, not imported.
 HALF_PI, APART = Fraction(355, 226), Fraction(1, 10**6)

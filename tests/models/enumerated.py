@@ -12,11 +12,6 @@ from dpgm_core.releases.session import session_release
 from dpgm_core.releases.steps import SessionTerms
 from dpgm_testing.oracles import enumerated
 
-__all__ = [
-    "DOMAIN", "NAMES", "STRUCTURES", "cells_of", "coded_regression", "joint", "merge_columns", "merged_session",
-    "model_of", "random_model", "summed", "uniform_model",
-]  # fmt: skip
-
 DOMAIN = Domain.from_sizes({"a": 2, "b": 3, "c": 2, "d": 2})
 NAMES = DOMAIN.names
 STRUCTURES = {

@@ -23,18 +23,6 @@ try:
 except ImportError:
     polars = None
 
-__all__ = [
-    "FORMATS",
-    "KINDS",
-    "OBJECTS",
-    "cell_of",
-    "named_cells",
-    "object_pair",
-    "random_cells",
-    "series",
-    "typed_pair",
-]
-
 _NEWER: dict[str, tuple[int, ...]] = {"decimal32": (5, 2), "decimal64": (10, 2), "string_view": ()}
 KINDS: dict[str, Any] = {
     str(kind): kind

@@ -12,8 +12,6 @@ from tests.neighbours.lines import named_lines, random_lines
 from tests.neighbours.observe import MODES, observed
 from tests.neighbours.runs import Pair, by_selector
 
-__all__ = ["choosing", "differences", "pairs", "scratch"]
-
 
 def pairs(number: int, seed: int = 0) -> Iterator[tuple[Pair, str]]:
     """So many pairs, the named ones first, each with the settings of the process under which it runs."""

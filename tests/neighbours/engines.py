@@ -23,8 +23,6 @@ from tests.neighbours.lines import LINES, LONG
 from tests.neighbours.observe import Run
 from tests.neighbours.runs import DOMAIN, TERMS, Pair, by_selector, python_run, spec_run
 
-__all__ = ["ENGINES", "engine_pairs", "is_installed"]
-
 _COLUMNS = ("sex", "age", "id")
 #: Cells of one side: partitions of rows, each with a cell for the odd column and a person.
 Rows: TypeAlias = Sequence[tuple[Any, str]]

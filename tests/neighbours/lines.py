@@ -10,8 +10,6 @@ from attrs import evolve, frozen
 from dpgm_core.sources.csv import MAX_LINE
 from tests.neighbours.runs import TERMS, Pair, file_run
 
-__all__ = ["LINES", "STYLES", "Style", "line_pair", "named_lines", "random_lines"]
-
 #: Lines that have broken readers before; a comma stands for the delimiter.
 LINES = (
     b"", b"F,3,p", b"M,,p", b",,", b",", b"F", b"F,3,p,q,r,s", b"F\0,3,p", b"\0", b'"', b'"F,3,p', b'"F","3","p"',

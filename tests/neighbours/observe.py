@@ -39,8 +39,6 @@ from dpgm_core.privacy.selection import count_forest
 from dpgm_core.releases.labels import FoundLabels
 from dpgm_core.structure.tables import Tables
 
-__all__ = ["MODES", "Run", "observed", "said"]
-
 #: What the user has asked of warnings and of numpy; each must be heeded everywhere but where records are read.
 MODES = ("default", "warnings as errors", "numpy raises")
 

@@ -14,8 +14,6 @@ from tests.neighbours.cells import KINDS, cell_of
 from tests.neighbours.observe import Run
 from tests.neighbours.runs import BUDGETS, TERMS, Pair, by_selector
 
-__all__ = ["related_pairs"]
-
 _FIELDS = (
     b"F", b"M", b"3", b"50", b"", b" ", b"nan", b"-inf", b"1e999", b"\xff\xfe", b"\0", b"\r", b"9" * 400, b"x" * 70_000,
     b"2020-02-29", b"SECRET", b"\xef\xbb\xbf7", b"absent", b"-0.0",

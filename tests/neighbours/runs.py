@@ -13,11 +13,6 @@ from attrs import evolve, frozen
 import dpgm_core as dpgm
 from tests.neighbours.observe import Run
 
-__all__ = [
-    "BUDGETS", "DOMAIN", "SELECTORS", "TERMS", "Pair", "by_discovery", "by_selector", "by_task", "file_run",
-    "python_run", "spec_run", "with_uses",
-]  # fmt: skip
-
 #: What changes between neighbours: a record more, or another record in the place of one.
 TERMS = {"add": "add-remove", "replace": "replace-one"}
 

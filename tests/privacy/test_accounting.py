@@ -16,6 +16,7 @@ from dpgm_core.privacy.accounting import compose, has_dp_accounting, sampling_pr
 from dpgm_core.privacy.budget import zcdp_epsilon
 from dpgm_core.privacy.dominating_pairs import composed_epsilon, gaussian_pair, reduce_delta, response_pair
 from dpgm_core.privacy.rounds import round_noise
+from tests.fixtures import Gauss, accountant, unit
 
 needs_pld = pytest.mark.skipif(not has_dp_accounting(), reason="dp-accounting is not installed")
 
@@ -48,7 +49,7 @@ def mass(kind, scale, shift, reach=60):
 @pytest.mark.parametrize("rate", [1.0, 0.5, 0.0625])
 @pytest.mark.parametrize(("cells", "rounds"), [(1, 1), (2, 1), (1, 2), (2, 2)])
 @pytest.mark.parametrize("scale", [0.6, 1.5])
-def test_pld_equals_the_exact_law_of_the_cells(kind, rate, cells, rounds, scale, accountant):
+def test_pld_equals_the_exact_law_of_the_cells(kind, rate, cells, rounds, scale):
     """The one-number pair loses nothing: epsilon is that of the whole output, enumerated cell by cell."""
     reach = 12 if scale > 1 else 6
     reach = 3 * reach if kind == "discrete-laplace" and cells * rounds == 1 else reach
@@ -74,7 +75,7 @@ def test_pld_equals_the_exact_law_of_the_cells(kind, rate, cells, rounds, scale,
     [("discrete-laplace", 1.0), *itertools.product(["discrete-laplace", "discrete-gaussian"], [0.5, 0.01])],
 )
 @pytest.mark.parametrize("scale", [0.6, 2.0, 5.0])
-def test_renyi_moments_bound_the_exact_ones(kind, rate, scale, accountant):
+def test_renyi_moments_bound_the_exact_ones(kind, rate, scale):
     """At every order the accountant's moment is at least the exact one of the mixture, in both directions."""
     from dpgm_core.privacy.accounting import ORDERS
 
@@ -92,7 +93,7 @@ def test_renyi_moments_bound_the_exact_ones(kind, rate, scale, accountant):
             assert moment >= exact - 1e-9
 
 
-def test_the_standard_case_of_abadi_et_al(accountant):
+def test_the_standard_case_of_abadi_et_al():
     """q = .01, sigma = 4, T = 10^4, delta = 1e-5: the paper's moments give 1.26; Renyi gives 1.035 (Mironov et al.)."""
     case = accountant("discrete-gaussian", 4.0, rounds=10_000, rate=0.01)
     assert case.renyi_epsilon(1e-5) == pytest.approx(1.0355, abs=2e-3)
@@ -100,7 +101,7 @@ def test_the_standard_case_of_abadi_et_al(accountant):
 
 
 @needs_pld
-def test_the_standard_case_by_privacy_loss_distributions(accountant):
+def test_the_standard_case_by_privacy_loss_distributions():
     """The same case through the privacy loss distribution: .947, as dp-accounting has it for continuous noise."""
     case = accountant("discrete-gaussian", 4.0, rounds=10_000, rate=0.01)
     assert case.pld_epsilon(1e-5) == pytest.approx(0.947, abs=1e-3)
@@ -112,7 +113,7 @@ def test_the_standard_case_by_privacy_loss_distributions(accountant):
 @pytest.mark.parametrize(
     ("n", "epsilon", "published"), [(1e4, 0.5, 2.04), (1e4, 1, 1.26), (1e6, 0.5, 1.06), (1e6, 1, 0.79)]
 )
-def test_noise_multipliers_of_ten_epochs(n, epsilon, published, accountant):
+def test_noise_multipliers_of_ten_epochs(n, epsilon, published):
     """Batch sqrt(N), 10 epochs, delta = 1/N: the multipliers that dp-accounting finds for continuous noise."""
     rate = n**-0.5
     rounds = int(10 / rate)
@@ -122,7 +123,7 @@ def test_noise_multipliers_of_ten_epochs(n, epsilon, published, accountant):
 
 @needs_pld
 @pytest.mark.parametrize("sigma", [20.0, 50.0])
-def test_wide_noise_without_subsampling_meets_the_analytic_gaussian(sigma, accountant):
+def test_wide_noise_without_subsampling_meets_the_analytic_gaussian(sigma):
     """T full rounds of wide noise are one Gaussian of sigma / sqrt(T), whose delta is known (Balle and Wang 2018)."""
     rounds, delta = 100, 1e-6
     found = accountant("discrete-gaussian", sigma, rounds=rounds).pld_epsilon(delta)
@@ -131,7 +132,7 @@ def test_wide_noise_without_subsampling_meets_the_analytic_gaussian(sigma, accou
     assert analytic == pytest.approx(delta, rel=2e-2)
 
 
-def test_pure_rounds_add_and_are_amplified(accountant):
+def test_pure_rounds_add_and_are_amplified():
     """n ln(1 + q (e^eps0 - 1))."""
     case = accountant("discrete-laplace", 2.0, rounds=7, rate=0.25)
     assert case.pure_epsilon() == pytest.approx(7 * math.log(1 + 0.25 * math.expm1(0.5)))
@@ -139,13 +140,13 @@ def test_pure_rounds_add_and_are_amplified(accountant):
 
 
 @needs_pld
-def test_the_smaller_bound_counts(accountant):
+def test_the_smaller_bound_counts():
     """epsilon is the least of all bounds, whichever that is."""
     for case in (accountant("discrete-laplace", 50.0, rounds=3, rate=0.1), accountant("discrete-gaussian", 30.0, 24)):
         assert case.epsilon(1e-6) == min(case.bounds(1e-6).values())
 
 
-def test_prv_accountant_agrees(accountant):
+def test_prv_accountant_agrees():
     """An independent accountant (Gopi, Lee, Wutschitz 2021) brackets the same epsilon."""
     prv = pytest.importorskip("prv_accountant")
     with warnings.catch_warnings():
@@ -162,7 +163,7 @@ def test_prv_accountant_agrees(accountant):
 
 @needs_pld
 @pytest.mark.parametrize("mutant", ["half the noise", "forgotten sqrt", "forgotten rate", "one round forgotten"])
-def test_mutants_are_told_apart(mutant, accountant):
+def test_mutants_are_told_apart(mutant):
     """Each classical slip changes epsilon by far more than the accountant's tolerance."""
     right = accountant("discrete-gaussian", 30.0, 24, rounds=100, rate=0.1).epsilon(1e-6)
     wrong = {
@@ -174,7 +175,7 @@ def test_mutants_are_told_apart(mutant, accountant):
     assert wrong > right * 1.003
 
 
-def test_noise_calibrated_to_less_is_refused(unit):
+def test_noise_calibrated_to_less_is_refused():
     """A mechanism that forgot the square root, or a factor, is caught before it is used."""
     event = PrivacyEvent(kind="discrete-gaussian", scale=3.0, sensitivity=1.0)
     with pytest.raises(BudgetError, match="calibrated to a sensitivity"):
@@ -193,25 +194,25 @@ def test_gaussian_moments_hold_for_every_whole_shift(alpha, shift):
     assert exact <= alpha * (alpha - 1) * sum(s * s for s in shift) / (2 * sigma**2) + 1e-9
 
 
-def test_without_dp_accounting_the_renyi_bound_stands(monkeypatch, accountant, unit, gauss):
+def test_without_dp_accounting_the_renyi_bound_stands(monkeypatch):
     """Its absence costs accuracy, not soundness: only bounds of our own are left, and calibration uses them."""
     for module in ("privacy.accounting", "privacy.rounds"):
         monkeypatch.setattr(f"dpgm_core.{module}.has_dp_accounting", lambda: False)
     case = accountant("discrete-gaussian", 4.0, rounds=10_000, rate=0.01)
     assert case.bounds(1e-5) == {"renyi": case.renyi_epsilon(1e-5)}
     noise, _ = round_noise(
-        gauss(), unit(1), Budget.approx(1, 1e-5), rounds=10_000, sampling_rate=0.01, neighbours="add-remove"
+        Gauss(), unit(1), Budget.approx(1, 1e-5), rounds=10_000, sampling_rate=0.01, neighbours="add-remove"
     )
     assert 4.0 < noise.event.scale < 4.2
     small = Budget.approx("1e-4", 1e-6)
     with pytest.raises(BudgetError, match="more noise"):  # below what Renyi divergences of the orders used can tell
-        round_noise(gauss(), unit(1), small, rounds=1, sampling_rate=0.5, neighbours="add-remove")
-    noise, _ = round_noise(gauss(), unit(1), small, rounds=1, sampling_rate=1, neighbours="add-remove")
+        round_noise(Gauss(), unit(1), small, rounds=1, sampling_rate=0.5, neighbours="add-remove")
+    noise, _ = round_noise(Gauss(), unit(1), small, rounds=1, sampling_rate=1, neighbours="add-remove")
     assert noise.event.scale == pytest.approx(1 / math.sqrt(2 * small.zcdp_within().rho), rel=1e-3)
 
 
 @pytest.mark.parametrize(("scale", "rounds"), [(3000.0, 1), (100.0, 10), (4.0, 3), (0.1, 1), (0.1, 50)])
-def test_full_rounds_of_gaussian_noise_are_one_zcdp(scale, rounds, accountant):
+def test_full_rounds_of_gaussian_noise_are_one_zcdp(scale, rounds):
     """Their rhos add and are converted at the best order, which may lie beyond or between those used otherwise."""
     rho = rounds / Fraction(scale) ** 2 / 2
     found = accountant("discrete-gaussian", scale, rounds=rounds).renyi_epsilon("1e-9")
@@ -220,7 +221,7 @@ def test_full_rounds_of_gaussian_noise_are_one_zcdp(scale, rounds, accountant):
 
 
 @needs_pld
-def test_out_of_reach_is_said(accountant):
+def test_out_of_reach_is_said():
     """Tiny deltas are left to the Renyi bound, because Fourier transforms round."""
     assert composed_epsilon(gaussian_pair(1, 4.0), 1.0, 1, 1e-12) is None
     assert "pld" not in accountant("discrete-gaussian", 4.0).bounds(1e-12)
@@ -230,7 +231,7 @@ def test_out_of_reach_is_said(accountant):
 @needs_pld
 @pytest.mark.parametrize(("rounds", "sigma"), [(10**4, 300.0), (10**5, 1000.0), (10**5, 3000.0), (10**6, 3000.0)])
 @pytest.mark.parametrize("delta", [1e-6, 1e-8, 1e-9, 1.1e-10])
-def test_no_bound_is_below_the_truth_for_many_rounds_and_tiny_deltas(rounds, sigma, delta, accountant):
+def test_no_bound_is_below_the_truth_for_many_rounds_and_tiny_deltas(rounds, sigma, delta):
     """Full rounds of wide noise are one Gaussian of sigma / sqrt(T); transforms round more with every round."""
     mu = math.sqrt(rounds) / sigma
     for found in accountant("discrete-gaussian", sigma, rounds=rounds).bounds(delta).values():
@@ -239,7 +240,7 @@ def test_no_bound_is_below_the_truth_for_many_rounds_and_tiny_deltas(rounds, sig
 
 
 @needs_pld
-def test_too_many_rounds_are_left_to_the_renyi_bound(accountant):
+def test_too_many_rounds_are_left_to_the_renyi_bound():
     """Up to 2^18 a calibration by transforms takes seconds; and deltas serve from 100 margins on."""
     assert reduce_delta(1e-6, 2**18) is not None and reduce_delta(1e-6, 2**18 + 1) is None
     assert reduce_delta(1e-9, 10**5) is not None and reduce_delta(1.1e-10, 10**5) is None
@@ -258,15 +259,15 @@ def test_sampling_rates_are_multiples_of_a_coin(rate):
 
 
 @pytest.mark.parametrize("rounds", [0, -1, 1.5, True, "3", math.nan, 10**8])
-def test_rounds_that_make_no_sense(rounds, accountant, unit, gauss):
+def test_rounds_that_make_no_sense(rounds):
     with pytest.raises(BudgetError, match="rounds"):
-        round_noise(gauss(), unit(1), Budget.zcdp(1), rounds=rounds, sampling_rate=1, neighbours="add-remove")
+        round_noise(Gauss(), unit(1), Budget.zcdp(1), rounds=rounds, sampling_rate=1, neighbours="add-remove")
     with pytest.raises(BudgetError, match="rounds"):
         compose(accountant("laplace", 1.0).event, unit(1), rounds=rounds, neighbours="add-remove")
 
 
 @pytest.mark.parametrize("delta", [0, 1, -1e-6, math.nan, math.inf, True, "x", None])
-def test_deltas_that_make_no_sense(delta, accountant):
+def test_deltas_that_make_no_sense(delta):
     with pytest.raises(BudgetError, match="delta"):
         accountant("discrete-gaussian", 4.0).epsilon(delta)
 

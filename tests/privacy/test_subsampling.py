@@ -20,6 +20,7 @@ from dpgm_core.privacy.accounting import (
     sampling_probability,
 )
 from dpgm_core.privacy.rounds import round_noise
+from tests.fixtures import Gauss, Lap, accountant, unit
 
 RATES = [0.05, 0.5, 0.9]
 
@@ -282,14 +283,14 @@ def test_subsamples_under_replace_one_need_both_sensitivities():
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
-def test_subsampling_never_pays_for_counts(relation, lap):
+def test_subsampling_never_pays_for_counts(relation):
     """Counts over their rate are noisier than those of all: by beta ln(1 + t / beta), t = e^eps - 1, rising in beta."""
     terms, epsilon = Terms(neighbours=relation), Fraction(1, 10)
     rates = [0.01, 0.1, 0.5, 1]
     scaled = []
     for rate in rates:
         noise, _ = round_noise(
-            lap(), terms.sensitivity(NEAR), Budget.pure(epsilon), rounds=1, sampling_rate=rate, neighbours=relation,
+            Lap(), terms.sensitivity(NEAR), Budget.pure(epsilon), rounds=1, sampling_rate=rate, neighbours=relation,
             presence=terms.presence(NEAR),
         )  # fmt: skip
         scaled.append(noise.event.scale / rate)
@@ -302,10 +303,10 @@ def test_subsampling_never_pays_for_counts(relation, lap):
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (1, 1e-6), (8, 1e-9), (1, 1e-12)])
 @pytest.mark.parametrize(("rounds", "rate"), [(1, 1.0), (50, 1.0), (200, 0.05)])
-def test_bisected_noise_uses_the_budget_up_and_no_more(epsilon, delta, rounds, rate, accountant, unit, gauss):
+def test_bisected_noise_uses_the_budget_up_and_no_more(epsilon, delta, rounds, rate):
     """The noise found composes to within the budget, and 1 % less noise does not."""
     noise, each = round_noise(
-        gauss(), unit(24), Budget.approx(epsilon, delta), rounds=rounds, sampling_rate=rate, neighbours="add-remove"
+        Gauss(), unit(24), Budget.approx(epsilon, delta), rounds=rounds, sampling_rate=rate, neighbours="add-remove"
     )
     assert noise.cost == each
     assert accountant("discrete-gaussian", noise.event.scale, 24, rounds=rounds, rate=rate).epsilon(
@@ -315,11 +316,11 @@ def test_bisected_noise_uses_the_budget_up_and_no_more(epsilon, delta, rounds, r
     assert less.epsilon(delta) > epsilon
 
 
-def test_pure_rounds_use_the_budget_up(unit, lap):
+def test_pure_rounds_use_the_budget_up():
     """Pure budgets invert the amplification exactly, small, large and at rate 1."""
     for epsilon, rounds, rate in [(1, 10, 0.1), (5000, 2, 0.1), ("1/3", 3, 1), ("1e-8", 1, 1e-9)]:
         _, each = round_noise(
-            lap(), unit(3), Budget.pure(epsilon), rounds=rounds, sampling_rate=rate, neighbours="add-remove"
+            Lap(), unit(3), Budget.pure(epsilon), rounds=rounds, sampling_rate=rate, neighbours="add-remove"
         )
         base, q = float(each.epsilon), float(sampling_probability(rate))
         amplified = math.log1p(q * math.expm1(base)) if base < 1 else base + math.log(q + (1 - q) * math.exp(-base))
@@ -332,19 +333,19 @@ EXCHANGE, PRESENCE = Sensitivity(l0=4, l1=4, l2_squared=4, linf=1), Sensitivity(
 REPLACING = {"neighbours": "replace-one", "presence": PRESENCE}
 
 
-def test_zcdp_rounds_share_rho(unit, gauss):
-    _, each = round_noise(gauss(), unit(3), Budget.zcdp(1), rounds=4, sampling_rate=0.1, neighbours="add-remove")
+def test_zcdp_rounds_share_rho():
+    _, each = round_noise(Gauss(), unit(3), Budget.zcdp(1), rounds=4, sampling_rate=0.1, neighbours="add-remove")
     assert each == Budget.zcdp("1/4")
-    noise, each = round_noise(gauss(), EXCHANGE, Budget.zcdp(1), rounds=4, sampling_rate=0.1, **REPLACING)
+    noise, each = round_noise(Gauss(), EXCHANGE, Budget.zcdp(1), rounds=4, sampling_rate=0.1, **REPLACING)
     assert each == Budget.zcdp("1/4") and noise.event.sensitivity == 2
 
 
 @pytest.mark.parametrize(
     ("epsilon", "rounds", "rate"), [(1, 10, 0.1), (5000, 2, 0.1), ("1/3", 3, 1), ("1e-6", 1, 1e-6)]
 )
-def test_pure_rounds_under_replace_one_use_the_budget_up(lap, epsilon, rounds, rate):
+def test_pure_rounds_under_replace_one_use_the_budget_up(epsilon, rounds, rate):
     """The scale is that at which presence and exchange cost the budget together."""
-    noise, _ = round_noise(lap(), EXCHANGE, Budget.pure(epsilon), rounds=rounds, sampling_rate=rate, **REPLACING)
+    noise, _ = round_noise(Lap(), EXCHANGE, Budget.pure(epsilon), rounds=rounds, sampling_rate=rate, **REPLACING)
     q, scale = float(sampling_probability(rate)), noise.event.scale
     spent = rounds * replaced_epsilon(3 / scale, 4 / scale, q)
     wanted = float(Fraction(epsilon))
@@ -352,32 +353,31 @@ def test_pure_rounds_under_replace_one_use_the_budget_up(lap, epsilon, rounds, r
 
 
 @pytest.mark.landing
-def test_bisected_noise_under_replace_one_uses_the_budget_up(gauss):
+def test_bisected_noise_under_replace_one_uses_the_budget_up():
     """The noise found composes to within the budget, 1 % less noise does not, and it needs more than add-remove."""
     budget, rate = Budget.approx(1, 1e-6), 0.3
-    noise, _ = round_noise(gauss(), EXCHANGE, budget, rounds=20, sampling_rate=rate, **REPLACING)
+    noise, _ = round_noise(Gauss(), EXCHANGE, budget, rounds=20, sampling_rate=rate, **REPLACING)
     for factor in (1, 0.99):
         event = PrivacyEvent(kind="discrete-gaussian", scale=noise.event.scale * factor, sensitivity=2.0)
         spent = compose(event, EXCHANGE, rounds=20, sampling_rate=rate, **REPLACING).epsilon(1e-6)
         assert (spent <= 1 + 1e-12) == (factor == 1)
-    joining, _ = round_noise(gauss(), PRESENCE, budget, rounds=20, sampling_rate=rate, neighbours="add-remove")
+    joining, _ = round_noise(Gauss(), PRESENCE, budget, rounds=20, sampling_rate=rate, neighbours="add-remove")
     assert joining.event.scale < noise.event.scale < 2 * joining.event.scale
 
 
-@pytest.mark.parametrize("which", ["gauss", "lap"])
-def test_a_mechanism_that_cannot_says_so(which, request, unit):
+@pytest.mark.parametrize("which", [Gauss, Lap])
+def test_a_mechanism_that_cannot_says_so(which):
     """The mechanism's own refusal is what the user reads."""
-    mechanism = request.getfixturevalue(which)()
-    budget = Budget.pure(1) if which == "gauss" else Budget.approx(1, 1e-6)
+    budget = Budget.pure(1) if which is Gauss else Budget.approx(1, 1e-6)
     with pytest.raises(BudgetError, match="only"):
-        round_noise(mechanism, unit(3), budget, rounds=2, sampling_rate=0.5, neighbours="add-remove")
+        round_noise(which(), unit(3), budget, rounds=2, sampling_rate=0.5, neighbours="add-remove")
 
 
 @pytest.mark.landing
-def test_infeasible_budgets_are_refused(unit, gauss):
+def test_infeasible_budgets_are_refused():
     """An epsilon that no noise of 64 bits reaches is refused, with what would do."""
 
-    class Narrow(gauss):
+    class Narrow(Gauss):
         def noise(self, sensitivity, budget):
             if budget.rho < 1:
                 raise BudgetError("too wide")

@@ -10,8 +10,6 @@ from dpgm.plots.picture import Picture
 from dpgm_core import Attribute, Budget, Domain, SeededRandomness, Structure, Tables, release
 from dpgm_core.models.model import Model
 
-__all__ = ["CASES", "DRAWN", "HOSTILE", "MODELS", "SVG", "drawn", "hostile", "released", "written"]
-
 HOSTILE = (
     "<script>alert(1)</script>",
     "\"'><img src=x onerror=alert(1)>",

@@ -6,29 +6,29 @@ Source of the projection: of all networks over a graph the one with P's own P(ch
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
-from dpgm_bayes_net.engines import Engines
 from dpgm_bayes_net.local import Local
-from dpgm_bayes_net.measured import MeasuredCurator
 from dpgm_bayes_net.tables import counts_of, faint_rows, reorder_families
 from dpgm_bayes_net.two_stage import BayesNetTwoStage
 from dpgm_core import (
     Clique,
     Curator,
     Dag,
+    Engine,
     Fit,
     Fitter,
     FloatArray,
     Inference,
     Learner,
     Model,
+    Noise,
     NoisyTables,
     OptionError,
     Progress,
@@ -36,7 +36,9 @@ from dpgm_core import (
     Refitter,
     Registry,
     ReplayCurator,
+    Rounds,
     SeededRandomness,
+    Session,
     Structure,
     Tables,
     component_option,
@@ -45,9 +47,9 @@ from dpgm_core import (
     project,
     silent,
 )
-from dpgm_core.learning import MeasuresOtherTables, ResourceEstimator, Resources
+from dpgm_core.learning import ForwardingCurator, MeasuresOtherTables, ResourceEstimator, Resources
 
-__all__ = ["BayesNet"]
+__all__ = ["BayesNet", "Engines", "MeasuredCurator"]
 
 #: Nats; potentials of what a network rules out, where another learner starts from them.
 _RULED_OUT = -700.0
@@ -225,3 +227,87 @@ def _note_faint_rows(release: NoisyTables, dag: Dag, joints: Mapping[Clique, Flo
 def _registry() -> Registry:
     """Return the registry of what is installed, discovered once."""
     return Registry.discover()
+
+
+# --------------------------------------------------------------------------------------------------
+# Engines that are compiled once, for learners that learn repeatedly over the same structures.
+
+
+@frozen(eq=False)
+class Engines:
+    """An inference that keeps the engines it has compiled.
+
+    >>> from dpgm_core import Domain, make
+    >>> structure = Structure(Domain.from_sizes({"a": 2}), [("a",)])
+    >>> engines = Engines(make("inference", "junction-tree"))
+    >>> engines.compile(structure) is engines.compile(structure)
+    True
+    """
+
+    inference: Inference
+    _made: dict[Structure, Engine] = field(factory=dict, repr=False)
+
+    @property
+    def max_order(self) -> int | None:
+        """Largest order of the inference."""
+        return self.inference.max_order
+
+    def compile(self, structure: Structure) -> Engine:
+        """The engine over the structure. Raises what the inference does."""
+        if structure not in self._made:
+            self._made[structure] = self.inference.compile(structure)
+        return self._made[structure]
+
+
+# --------------------------------------------------------------------------------------------------
+# Curator for another learner, which chooses the tables of its one release.
+
+
+class MeasuredCurator(ForwardingCurator):
+    """Hands out one release, of the cliques told, all the budget split over them as told.
+
+    structure: of the other learner's model. split: "optimal", "even" or None, the curator's own. A saved release is
+    handed out as it is. What else is asked for is refused, OptionError, before anything is read or charged.
+    """
+
+    def __init__(self, curator: Curator, structure: Structure, cliques: Sequence[Clique], split: str | None) -> None:
+        super().__init__(curator)
+        self._structure, self._cliques, self._split = structure, cliques, split
+        self._handed: NoisyTables | None = None
+
+    @property
+    def structure(self) -> Structure:
+        """The other learner's."""
+        return self._structure
+
+    def release(self, *, accept: Callable[[Sequence[Noise]], None] | None = None, **others: Any) -> NoisyTables:
+        """The release. Raises OptionError, with nothing paid, for other cliques or budgets and for a second one."""
+        if any(value is not None for value in others.values()) or self._handed is not None:
+            raise _refusal("asks for other releases than one of all tables and all the budget")
+        if self.replayed:
+            self._handed = super().release(accept=accept)
+        else:
+            self._handed = super().release(cliques=self._cliques, split=self._split, accept=accept)
+        return self._handed
+
+    @property
+    def handed(self) -> NoisyTables:
+        """The release that was handed out. Raises OptionError if there was none."""
+        if self._handed is None:
+            raise _refusal("asked for none")
+        return self._handed
+
+    def rounds(self, n: int, **options: Any) -> AbstractContextManager[Rounds]:
+        """Raises OptionError: there is one release."""
+        raise _refusal("trains on rounds of subsampled records")
+
+    def session(self, **options: Any) -> AbstractContextManager[Session]:
+        """Raises OptionError: there is one release."""
+        raise _refusal("opens a session")
+
+
+def _refusal(asks: str) -> OptionError:
+    return OptionError(
+        f"bayes-net measures once and divides the budget itself, and its own learner {asks}; take one that learns from "
+        "a single release, such as 'eb-map'"
+    )

@@ -6,8 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from attrs import frozen
-from dpgm_bayes_net.learner import BayesNet
-from dpgm_bayes_net.measured import MeasuredCurator
+from dpgm_bayes_net.learner import BayesNet, MeasuredCurator
 
 import dpgm_core as dpgm
 from dpgm_core.pipeline.run import Run

@@ -8,8 +8,7 @@ from functools import partial
 import attrs
 import numpy as np
 import pytest
-from dpgm_cgm_em.capacity import _find_minimum, by_bootstrap
-from dpgm_cgm_em.learner import CgmEm
+from dpgm_cgm_em.learner import CgmEm, _find_minimum, by_bootstrap
 
 import dpgm_core as dpgm
 from dpgm_core import Domain, OptionError, SeededRandomness, Structure, Tables

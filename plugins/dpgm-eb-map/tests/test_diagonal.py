@@ -13,8 +13,8 @@ from dpgm_eb_map.contrasts import basis_of
 from dpgm_eb_map.dense import Dense
 from dpgm_eb_map.descent import Objective, _two_loops, correct_together
 from dpgm_eb_map.diagonal import Diagonal, blocks_of
+from dpgm_eb_map.learner import resources
 from dpgm_eb_map.posterior import Moments, statistics_of
-from dpgm_eb_map.resources import resources
 from dpgm_eb_map.scales import Scales, evidence_of
 
 import dpgm_core as dpgm

@@ -4,8 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-from dpgm_mrf.polynomials import degrees, local, transform
-from dpgm_mrf.walsh import MrfWalsh
+from dpgm_mrf.entropy import maximum_entropy
+from dpgm_mrf.polynomials import degrees, local, monomials_of, transform
+from dpgm_mrf.published_method import multiply_weights
+from dpgm_mrf.walsh import MrfWalsh, parities_of
 from scipy.optimize import minimize
 
 import dpgm_core as dpgm
@@ -258,3 +260,196 @@ def test_fewer_attributes_than_the_default_order_are_no_error():
     codes = np.column_stack([CODES[:, 2:4], CODES[:, 0]])
     fit = fitted(codes, dpgm.Structure(both, [("x0", "x1")]))
     assert fit.model.potentials["x0", "x1"][0, 0] == pytest.approx(-0.5, abs=0.2)
+
+
+# --- Means of monomials out of releases of contrasts and of cells, against sums written out ---------------------------
+
+NAMES = ("a", "b", "c")
+DOMAIN = dpgm.Domain.from_sizes(dict.fromkeys(NAMES, 2))
+CODES_PARITIES = np.random.default_rng(0).integers(0, 2, (400, 3)) & np.array([1, 1, 0]) ^ np.array([0, 1, 1])
+
+
+def released(cliques, rho=1, split="even", total=400, model=("a", "b", "c")):
+    curator = dpgm.LiveCurator(
+        CODES_OF,
+        dpgm.Structure(DOMAIN, [model]),
+        dpgm.make("mechanism", "gaussian"),
+        terms=dpgm.Terms(neighbours="add-remove", total=total),
+        budget=dpgm.Budget.zcdp(rho),
+        randomness=dpgm.SeededRandomness(1),
+    )
+    return curator.release(cliques=cliques, split=split)
+
+
+class Codes:
+    """The records."""
+
+    def batches(self, domain, columns):
+        yield [CODES_PARITIES[:, domain.names.index(name)] for name in columns]
+
+
+CODES_OF = Codes()
+
+
+def test_contrasts_tell_one_product_each():
+    """With the noise that was calibrated: the variance of m sums at rho is m / (2 rho)."""
+    release = released([("c", "b", "a")], split="contrasts")
+    actual = parities_of(release, NAMES, np.arange(1, 8))
+    assert actual.monomials.tolist() == list(range(1, 8))
+    assert actual.variances * 400**2 == pytest.approx(np.full(7, 7 / 2), rel=0.01)
+    spun = 1 - 2 * CODES_PARITIES
+    for monomial, mean in zip(actual.monomials, actual.values, strict=True):
+        true = np.prod(spun[:, [place for place in range(3) if monomial >> place & 1]], axis=1).mean()
+        assert mean == pytest.approx(true, abs=6 * np.sqrt(3.5) / 400)
+
+
+def test_cells_tell_all_products_inside_them_and_are_averaged_by_their_noise():
+    """y_ab and y_b of tables over c, b and b, a, the same names in other orders; b from both, by inverse variance."""
+    release = released([("c", "b"), ("b", "a")])
+    actual = parities_of(release, NAMES, np.arange(1, 8))
+    assert set(actual.monomials.tolist()) == {0b001, 0b010, 0b100, 0b011, 0b110}  # not a c, and not all three
+    noise = dict(zip(actual.monomials.tolist(), (actual.variances * 400**2).tolist(), strict=True))
+    # Two tables at rho = 1: a cell has variance 1, a mean of four cells 4; b is told twice.
+    assert noise == pytest.approx({1: 4, 4: 4, 3: 4, 6: 4, 2: 2}, rel=0.01)
+    sign = np.array([1, -1])
+    one, other = (np.asarray(release.tables[pair], float) for pair in (("b", "c"), ("b", "a")))
+    means = dict(zip(actual.monomials.tolist(), actual.values.tolist(), strict=True))
+    assert means[0b011] == pytest.approx(float(sign @ other @ sign) / 400)
+    assert means[0b010] == pytest.approx(float(sign @ (one + other).sum(axis=1)) / 800)
+
+
+def test_unequal_noise_counts_by_its_variance():
+    """A table with 100 times the budget has all the say, nearly."""
+    curator = dpgm.LiveCurator(
+        CODES_OF,
+        dpgm.Structure(DOMAIN, [("a", "b", "c")]),
+        dpgm.make("mechanism", "gaussian"),
+        terms=dpgm.Terms(neighbours="add-remove", total=400),
+        budget=dpgm.Budget.zcdp(2),
+        randomness=dpgm.SeededRandomness(1),
+    )
+    budgets = {("a", "b"): dpgm.Budget.zcdp("0.01"), ("b", "c"): dpgm.Budget.zcdp(1)}
+    release = curator.release(budget=budgets)
+    actual = parities_of(release, NAMES, np.array([0b010]))
+    expected = 1 / (1 / (4 * 50) + 1 / (4 * 0.5)) / 400**2
+    assert actual.variances[0] == pytest.approx(expected, rel=0.01)
+    quiet = np.asarray(release.tables["b", "c"], float)
+    assert actual.values[0] == pytest.approx(float(quiet.sum(axis=1) @ [1, -1]) / 400, abs=0.02)
+
+
+def test_only_requested_and_measured_monomials():
+    """Products beyond the order are left out, and what noise takes beyond 1 is put there."""
+    release = released([("a", "b")], rho="1e-6", split="contrasts")
+    structure = dpgm.Structure(DOMAIN, [("a", "b"), ("b", "c")])
+    actual = parities_of(release, NAMES, monomials_of(structure, NAMES, 1))
+    assert actual.monomials.tolist() == [1, 2]
+    assert np.abs(actual.values).max() <= 1
+    assert np.sqrt(actual.variances[0]) * 400 == pytest.approx(np.sqrt(3 / 2e-6), rel=0.01)
+
+
+# --- Multiplicative weights against the update written out and against the distribution of most entropy ---------------
+
+
+def test_one_mean_is_approached_as_the_update_says():
+    """D ~ D exp(z (measured - current) / 2), pass by pass, over two states."""
+    distribution = np.array([0.5, 0.5])
+    for _ in range(20):
+        distribution = distribution * np.exp(np.array([1, -1]) * (0.8 - (distribution[0] - distribution[1])) / 2)
+        distribution = distribution / distribution.sum()
+    assert np.exp(multiply_weights(2, [(1, 0.8)])) == pytest.approx(distribution)
+
+
+def test_consistent_means_lead_to_the_most_entropy():
+    """Called again and again, as rounds do, the means are met, by an exponential family of their monomials."""
+    coefficients = np.zeros(16)
+    coefficients[[0b0001, 0b0110, 0b1011]] = 0.3, -0.5, 0.4
+    weights = np.exp(transform(coefficients))
+    means = transform(weights / weights.sum())
+    own = [0b0001, 0b0110, 0b1011]
+    logs = np.zeros(16)
+    for _ in range(10):
+        logs = multiply_weights(16, [(one, float(means[one])) for one in own], logs)
+    assert np.exp(logs).sum() == pytest.approx(1)
+    assert transform(np.exp(logs))[own] == pytest.approx(means[own], abs=1e-6)
+    best = maximum_entropy(16, np.array(own), means[own], np.zeros(3))
+    assert transform(np.exp(logs)) == pytest.approx(best.means, abs=1e-6)
+
+
+def test_nothing_measured_is_uniform():
+    start = np.log(np.array([0.1, 0.2, 0.3, 0.4]))
+    assert np.exp(multiply_weights(4, [])).tolist() == [0.25] * 4
+    assert np.exp(multiply_weights(4, [], start)) == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    assert multiply_weights(4, [(3, 0.9)], start)[0] != start[0] and np.exp(start).sum() == pytest.approx(1)
+
+
+# --- Maximum entropy on all states: its own means again, the optimum by brute force, and means that no one can meet ---
+
+
+def monomials(p, order):
+    actual = degrees(1 << p)
+    return np.nonzero((actual > 0) & (actual <= order))[0]
+
+
+def population(p, order, seed, scale=0.4):
+    coefficients = np.zeros(1 << p)
+    own = monomials(p, order)
+    coefficients[own] = np.random.default_rng(seed).normal(scale=scale, size=len(own))
+    weights = np.exp(transform(coefficients))
+    return coefficients, transform(weights / weights.sum())
+
+
+@pytest.mark.parametrize(("p", "order"), [(1, 1), (4, 4), (8, 3), (10, 2)])
+def test_it_reproduces_its_own_parities(p, order):
+    """Without noise the means are met to 1e-8, and with them the polynomial is found again."""
+    coefficients, means = population(p, order, seed=p)
+    own = monomials(p, order)
+    actual = maximum_entropy(1 << p, own, means[own], np.zeros(len(own)))
+    assert actual.converged and np.abs(actual.means[own] - means[own]).max() < 1e-8
+    assert actual.coefficients == pytest.approx(coefficients, abs=1e-6)
+    assert np.abs(actual.means - means).max() < 1e-8  # those it was not told of, too
+
+
+def test_the_optimum_is_that_of_another_minimiser():
+    """p = 4, noisy means, a variance each: the objective written out over 16 states, minimised by BFGS."""
+    rng = np.random.default_rng(3)
+    own = monomials(4, 3)
+    _, means = population(4, 3, seed=1)
+    noisy, variances = means[own] + rng.normal(scale=0.1, size=len(own)), rng.uniform(0.001, 0.05, len(own))
+    signs = np.array([[(-1) ** bin(one & state).count("1") for one in own] for state in range(16)])
+
+    def objective(x):
+        return np.log(np.exp(signs @ x).sum()) - x @ noisy + variances @ x**2 / 2
+
+    best = minimize(objective, np.zeros(len(own)), method="BFGS", options={"gtol": 1e-9}).x
+    actual = maximum_entropy(16, own, noisy, variances)
+    assert actual.converged and actual.coefficients[own] == pytest.approx(best, abs=1e-4)
+    assert objective(actual.coefficients[own]) <= objective(best) + 1e-12
+    again = maximum_entropy(16, own, noisy, variances, start=actual.coefficients)
+    assert again.converged and len(again.trace) == 1
+
+
+@pytest.mark.parametrize("variance", [1e-3, 1e-2, 1e4])
+def test_means_that_nobody_has_are_met_as_nearly_as_their_noise_allows(variance):
+    """All means -1 and 1 at random: finite, converged, and mu - y + v x = 0 by its own numbers."""
+    own = monomials(6, 3)
+    means = np.random.default_rng(4).choice([-1.0, 1.0], len(own))
+    actual = maximum_entropy(64, own, means, np.full(len(own), variance))
+    assert actual.converged and np.isfinite(actual.coefficients).all()
+    weights = np.exp(transform(actual.coefficients) - transform(actual.coefficients).max())
+    mu = transform(weights / weights.sum())[own]
+    assert np.abs(mu - means + variance * actual.coefficients[own]).max() < 1e-8
+
+
+def test_more_noise_pulls_nearer_to_uniform():
+    """The absolute coefficient of a single mean falls as its variance grows, from atanh(y) on."""
+    actual = [
+        maximum_entropy(2, np.array([1]), np.array([0.5]), np.array([variance])).coefficients[1]
+        for variance in (0.0, 0.01, 0.1, 1.0, 10.0)
+    ]
+    assert actual[0] == pytest.approx(np.arctanh(0.5), abs=1e-8)
+    assert all(one > other > 0 for one, other in itertools.pairwise(actual))
+
+
+def test_nothing_to_meet_is_uniform():
+    actual = maximum_entropy(8, np.zeros(0, int), np.zeros(0), np.zeros(0))
+    assert actual.converged and not actual.coefficients.any() and actual.means.tolist() == [1] + [0] * 7

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-__all__ = ["CLASSES", "columns", "retype"]
-
 #: For each storage class, values that a spoiled column may hold, made of the value that it held.
 CLASSES: dict[str, tuple[Callable[[Any], Any], ...]] = {
     "NULL": (lambda value: None,),

@@ -7,7 +7,7 @@ from dpgm_core import Beliefs, Tables
 from dpgm_core.inference.contract import Estimates
 
 from .engines import Engine, factory
-from .family import Family
+from .family import Family, replaces
 
 COUNT = 4000
 
@@ -58,79 +58,58 @@ class Drawing(Engine):
 engine = Family("inference", factory)
 
 
-@engine("errors-are-stated", "No errors at all.")
-class SaysNothing(Drawing):
-    def infer(self, potentials, *, total=1.0):
+@engine.each
+class DrawingFaults(Drawing):
+    @replaces("infer", "errors-are-stated", "No errors at all.")
+    def says_nothing(self, potentials, *, total=1.0):
         return attrs.evolve(super().infer(potentials, total=total), errors=None, log_partition_error=None)
 
-
-@engine("errors-are-stated", "Errors do not grow with the total.")
-class ErrorsOfOneRecord(Drawing):
-    def infer(self, potentials, *, total=1.0):
+    @replaces("infer", "errors-are-stated", "Errors do not grow with the total.")
+    def errors_of_one_record(self, potentials, *, total=1.0):
         return attrs.evolve(super().infer(potentials, total=total), errors=super().infer(potentials).errors)
 
-
-@engine("errors-are-stated", "Answers are of other records than estimates.")
-class SecondOpinion(Drawing):
-    def answers(self, potentials, queries):
+    @replaces("answers", "errors-are-stated", "Answers are of other records than estimates.")
+    def second_opinion(self, potentials, queries):
         return self.inner.answers(potentials, queries)
 
-
-@engine("errors-are-stated", "No error where few records were seen.")
-class SureOfRareThings(Drawing):
-    def estimates(self, potentials, queries):
+    @replaces("estimates", "errors-are-stated", "No error where few records were seen.")
+    def sure_of_rare_things(self, potentials, queries):
         found = super().estimates(potentials, queries)
         sure = tuple(np.where(table < 0.2, 0.0, off) for table, off in zip(found.tables, found.errors, strict=True))
         return attrs.evolve(found, errors=sure)
 
-
-@engine("errors-hold", "A fifteenth of the errors, of everything.")
-class TooSure(Drawing):
-    def infer(self, potentials, *, total=1.0):
+    @replaces("infer", "errors-hold", "A fifteenth of the errors, of everything.")
+    def too_sure(self, potentials, *, total=1.0):
         found = super().infer(potentials, total=total)
         return attrs.evolve(found, errors=found.errors / 15)
 
-
-@engine("errors-hold", "log Z is off by ten of its errors.")
-class SureOfLogZ(Drawing):
-    def infer(self, potentials, *, total=1.0):
+    @replaces("infer", "errors-hold", "log Z is off by ten of its errors.")
+    def sure_of_log_z(self, potentials, *, total=1.0):
         return attrs.evolve(super().infer(potentials, total=total), log_partition_error=1e-4)
 
-
-@engine("errors-hold", "Errors of single records that count for a hundred.")
-class TooSureOfAnswers(Drawing):
-    def estimates(self, potentials, queries):
+    @replaces("estimates", "errors-hold", "Errors of single records that count for a hundred.")
+    def too_sure_of_answers(self, potentials, queries):
         found = super().estimates(potentials, queries)
         return attrs.evolve(found, errors=tuple(one / 15 for one in found.errors))
 
-
-@engine("errors-hold", "It says so of everything, and need not be right then.")
-class NeverConverges(Drawing):
-    def infer(self, potentials, *, total=1.0):
+    @replaces("infer", "errors-hold", "It says so of everything, and need not be right then.")
+    def never_converges(self, potentials, *, total=1.0):
         return attrs.evolve(super().infer(potentials, total=total), converged=False)
 
-
-@engine("errors-are-no-larger-than-they-are", "Errors hold because they are a hundred times too large.")
-class KnowsNothing(Drawing):
-    def infer(self, potentials, *, total=1.0):
+    @replaces("infer", "errors-are-no-larger-than-they-are", "Errors hold because they are a hundred times too large.")
+    def knows_nothing(self, potentials, *, total=1.0):
         found = super().infer(potentials, total=total)
         return attrs.evolve(found, errors=found.errors * 100)
 
-
-@engine("draws-follow-the-model", "Records are few, each many times: a chain that stays where it is.")
-class NeverMoves(Drawing):
-    def sample(self, potentials, count, generator):
+    @replaces("sample", "draws-follow-the-model", "Records are few, each many times: a chain that stays where it is.")
+    def never_moves(self, potentials, count, generator):
         few = self.inner.sample(potentials, max(1, count // 400), generator)
         return [np.resize(np.repeat(column, 400), count) for column in few]
 
-
-@engine("draws-follow-the-model", "Records of half the potentials.")
-class Tempered(Drawing):
-    def sample(self, potentials, count, generator):
+    @replaces("sample", "draws-follow-the-model", "Records of half the potentials.")
+    def tempered(self, potentials, count, generator):
         return self.inner.sample(potentials * 0.5, count, generator)
 
-
-@engine("draws-follow-the-model", "Records that no generator repeats.")
-class OwnDice(Drawing):
-    def sample(self, potentials, count, generator):
+    @replaces("sample", "draws-follow-the-model", "Records that no generator repeats.")
+    def own_dice(self, potentials, count, generator):
         return self.inner.sample(potentials, count, np.random.default_rng())

@@ -12,7 +12,7 @@ from dpgm_core.inference.junction_tree.engine import JunctionTree
 from dpgm_core.inference.loopy.bp import LoopyBP
 from dpgm_testing.oracles import all_records, enumerated, incidence, log_joint
 
-from .family import Family
+from .family import Family, replaces
 
 
 class Engine:
@@ -80,43 +80,31 @@ class HonoursAll(Wrapped):
 engine = Family("inference", factory, original=HonoursAll)
 
 
-@engine("tables-are-distributions", "Beliefs 1 % too large.")
-class Unnormalised(Wrapped):
-    def changed(self, beliefs, potentials, total):
+@engine.each
+class EngineFaults(Wrapped):
+    @replaces("changed", "tables-are-distributions", "Beliefs 1 % too large.")
+    def unnormalised(self, beliefs, potentials, total):
         return attrs.evolve(beliefs, marginals=beliefs.marginals * 1.01)
 
-
-@engine("tables-are-distributions", "A tied table is the mean over its cliques instead of the sum.")
-class TiedAveraged(Wrapped):
-    def changed(self, beliefs, potentials, total):
+    @replaces("changed", "tables-are-distributions", "A tied table is the mean over its cliques instead of the sum.")
+    def tied_averaged(self, beliefs, potentials, total):
         shares = beliefs.marginals.repeat(1 / np.array(self.structure.multiplicities))
         return attrs.evolve(beliefs, marginals=beliefs.marginals.like(beliefs.marginals.values * shares))
 
-
-@engine("tables-are-distributions", "Impossible cells are only unlikely.")
-class SoftZeros(Wrapped):
-    def infer(self, potentials, *, total=1.0):
+    @replaces("infer", "tables-are-distributions", "Impossible cells are only unlikely.")
+    def soft_zeros(self, potentials, *, total=1.0):
         return super().infer(potentials.map(lambda values: np.maximum(values, -30.0)), total=total)
 
-
-@engine("log-partition-equals-enumeration", "log Z of the attributes in some clique: those in none are forgotten.")
-class WrongLogPartition(Wrapped):
-    def changed(self, beliefs, potentials, total):
+    @replaces("changed", "log-partition-equals-enumeration")
+    def wrong_log_partition(self, beliefs, potentials, total):
+        """log Z of the attributes in some clique: those in none are forgotten."""
         used = {name for clique in self.structure.cliques for name in clique}
         free = math.prod(one.size for one in self.structure.domain if one.name not in used)
         return attrs.evolve(beliefs, log_partition=beliefs.log_partition - math.log(free))
 
-
-@engine(("marginals-equal-enumeration", "marginals-in-the-marginal-polytope"), inner=LoopyBP)
-class CallsItselfExact(Wrapped):
-    """Loopy belief propagation that calls itself exact."""
-
-    capabilities = frozenset()
-
-
-@engine("marginals-equal-enumeration", "Tables are products of one-attribute margins: only the margins are right.")
-class IndependentSum(Wrapped):
-    def changed(self, beliefs, potentials, total):
+    @replaces("changed", "marginals-equal-enumeration")
+    def independent_sum(self, beliefs, potentials, total):
+        """Tables are products of one-attribute margins: only the margins are right."""
         parts = []
         for number, group in enumerate(self.structure.groups):
             table = beliefs.marginals.group(number)
@@ -126,6 +114,101 @@ class IndependentSum(Wrapped):
                 table = table * (beliefs.marginals.group(number).sum() / max(table.sum(), 1e-300))
             parts.append(table.reshape(-1))
         return attrs.evolve(beliefs, marginals=beliefs.marginals.like(np.concatenate(parts)))
+
+    @replaces("infer", "marginals-are-the-gradient-of-log-partition", "Marginals of 1 % warmer potentials.")
+    def tempered(self, potentials, *, total=1.0):
+        warm = super().infer(potentials * 0.99, total=total)
+        return attrs.evolve(super().infer(potentials, total=total), marginals=warm.marginals)
+
+    @replaces("infer", "relabelling-changes-nothing")
+    def first_code_favoured(self, potentials, *, total=1.0):
+        """Code 0 of the first attribute is a little likelier: names matter."""
+        name = self.structure.domain.names[0]
+        values = potentials.values.copy()
+        for number, group in enumerate(self.structure.groups):
+            if name == group[0][0] if group[0] else False:
+                block = values[self.structure.slices[number]].reshape(self.structure.shapes[number])
+                block[0] += 0.01
+                break
+        return super().infer(potentials.like(values), total=total)
+
+    @replaces("infer", "total-scales-the-tables-only", "Tables of one record, whatever the total.")
+    def total_forgotten(self, potentials, *, total=1.0):
+        return super().infer(potentials)
+
+    @replaces("infer", "constants-move-log-partition-only")
+    def normalises_first(self, potentials, *, total=1.0):
+        """Moves each table's largest potential to 0 and forgets it in log Z."""
+        tops = [float(table.max()) if np.isfinite(table.max()) else 0.0 for table in potentials.arrays()]
+        return super().infer(potentials.like(potentials.values - potentials.repeat(tops)), total=total)
+
+    @replaces("infer", "nothing-underflows", "Plain probabilities by enumeration: exp(700 + 700) is infinite.")
+    def underflows(self, potentials, *, total=1.0):
+        matrix = incidence(self.structure)
+        weights = np.exp(log_joint(potentials, matrix))
+        partition = weights.sum()
+        marginals = Tables(self.structure, matrix @ (weights / partition) * total)
+        return Beliefs(marginals=marginals, log_partition=float(np.log(partition)))
+
+    @replaces("infer", "nonsense-is-refused", "NaN potentials are taken for 0.")
+    def nan_becomes_zero(self, potentials, *, total=1.0):
+        finite = potentials.map(lambda values: np.nan_to_num(values, nan=0.0, neginf=-np.inf, posinf=1e300))
+        return super().infer(finite, total=total)
+
+    @replaces("infer", "evidence-is-conditioning", "An observed code is only e^12 times as likely as the others.")
+    def evidence_is_a_hint(self, potentials, *, total=1.0):
+        soft = potentials.map(lambda values: np.maximum(values, -12.0))
+        return super().infer(soft, total=total)
+
+    @replaces("changed", "calls-are-independent", "One output buffer for all calls.")
+    def reuses_its_buffer(self, beliefs, potentials, total):
+        if not hasattr(self, "buffer"):
+            self.buffer = np.empty(self.structure.cells)
+        self.buffer[:] = beliefs.marginals.values
+        return attrs.evolve(beliefs, marginals=Tables(self.structure, self.buffer))
+
+    @replaces("maximize", "maximum-is-the-most-probable-record")
+    def maximises_margins(self, potentials):
+        """Takes each attribute's own most likely code, not the likeliest record."""
+        truth = enumerated(potentials)
+        names = self.structure.domain.names
+        rows = all_records(self.structure)
+        codes = [
+            int(np.argmax(np.bincount(rows[:, place], weights=truth.probabilities))) for place in range(len(names))
+        ]
+        counts = incidence(self.structure, np.array([codes]))[:, 0]
+        value = float(np.where(counts > 0, counts * np.where(counts > 0, potentials.values, 0), 0).sum())
+        return dict(zip(names, codes, strict=True)), value
+
+    @replaces("answers", "answers-equal-enumeration", "Axes by name, whatever order was asked for.")
+    def answers_in_its_own_order(self, potentials, queries):
+        return super().answers(potentials, [tuple(sorted(query)) for query in queries])
+
+    @replaces("answers", "answers-equal-enumeration", "Across cliques, the product of the attributes' own marginals.")
+    def answers_as_if_independent(self, potentials, queries):
+        found = []
+        for query in queries:
+            table = np.ones(())
+            for one in super().answers(potentials, [(name,) for name in query]):
+                table = np.multiply.outer(table, one)
+            found.append(table)
+        return found
+
+    @replaces("sample", "samples-follow-the-model", "Each attribute on its own.")
+    def samples_independently(self, potentials, count, generator):
+        columns = super().sample(potentials, count, generator)
+        return [generator.permutation(column) for column in columns]
+
+    @replaces("rounded", "rounded-records-have-the-expected-tables", "Independent records under another name.")
+    def rounds_nothing(self, potentials, count, generator):
+        return self.inner.sample(potentials, count, generator)
+
+
+@engine(("marginals-equal-enumeration", "marginals-in-the-marginal-polytope"), inner=LoopyBP)
+class CallsItselfExact(Wrapped):
+    """Loopy belief propagation that calls itself exact."""
+
+    capabilities = frozenset()
 
 
 @engine("beliefs-agree-on-overlaps", "One sweep, and says that it converged.", inner=lambda: LoopyBP(max_iterations=1))
@@ -137,63 +220,6 @@ class StopsEarly(Wrapped):
         return attrs.evolve(super().infer(potentials, total=total), converged=True)
 
 
-@engine("marginals-are-the-gradient-of-log-partition", "Marginals of 1 % warmer potentials.")
-class Tempered(Wrapped):
-    def infer(self, potentials, *, total=1.0):
-        warm = super().infer(potentials * 0.99, total=total)
-        return attrs.evolve(super().infer(potentials, total=total), marginals=warm.marginals)
-
-
-@engine("relabelling-changes-nothing", "Code 0 of the first attribute is a little likelier: names matter.")
-class FirstCodeFavoured(Wrapped):
-    def infer(self, potentials, *, total=1.0):
-        name = self.structure.domain.names[0]
-        values = potentials.values.copy()
-        for number, group in enumerate(self.structure.groups):
-            if name == group[0][0] if group[0] else False:
-                block = values[self.structure.slices[number]].reshape(self.structure.shapes[number])
-                block[0] += 0.01
-                break
-        return super().infer(potentials.like(values), total=total)
-
-
-@engine("total-scales-the-tables-only", "Tables of one record, whatever the total.")
-class TotalForgotten(Wrapped):
-    def infer(self, potentials, *, total=1.0):
-        return super().infer(potentials)
-
-
-@engine("constants-move-log-partition-only", "Moves each table's largest potential to 0 and forgets it in log Z.")
-class NormalisesFirst(Wrapped):
-    def infer(self, potentials, *, total=1.0):
-        tops = [float(table.max()) if np.isfinite(table.max()) else 0.0 for table in potentials.arrays()]
-        return super().infer(potentials.like(potentials.values - potentials.repeat(tops)), total=total)
-
-
-@engine("nothing-underflows", "Plain probabilities by enumeration: exp(700 + 700) is infinite.")
-class Underflows(Wrapped):
-    def infer(self, potentials, *, total=1.0):
-        matrix = incidence(self.structure)
-        weights = np.exp(log_joint(potentials, matrix))
-        partition = weights.sum()
-        marginals = Tables(self.structure, matrix @ (weights / partition) * total)
-        return Beliefs(marginals=marginals, log_partition=float(np.log(partition)))
-
-
-@engine("nonsense-is-refused", "NaN potentials are taken for 0.")
-class NanBecomesZero(Wrapped):
-    def infer(self, potentials, *, total=1.0):
-        finite = potentials.map(lambda values: np.nan_to_num(values, nan=0.0, neginf=-np.inf, posinf=1e300))
-        return super().infer(finite, total=total)
-
-
-@engine("evidence-is-conditioning", "An observed code is only e^12 times as likely as the others.")
-class EvidenceIsAHint(Wrapped):
-    def infer(self, potentials, *, total=1.0):
-        soft = potentials.map(lambda values: np.maximum(values, -12.0))
-        return super().infer(soft, total=total)
-
-
 @engine("calls-are-independent", "Averages with the last answer: state between calls.")
 class Remembers(Wrapped):
     last = None
@@ -203,15 +229,6 @@ class Remembers(Wrapped):
             beliefs = attrs.evolve(beliefs, marginals=(beliefs.marginals + self.last.marginals) / 2)
         self.last = beliefs
         return beliefs
-
-
-@engine("calls-are-independent", "One output buffer for all calls.")
-class ReusesItsBuffer(Wrapped):
-    def changed(self, beliefs, potentials, total):
-        if not hasattr(self, "buffer"):
-            self.buffer = np.empty(self.structure.cells)
-        self.buffer[:] = beliefs.marginals.values
-        return attrs.evolve(beliefs, marginals=Tables(self.structure, self.buffer))
 
 
 @engine("threads-do-not-meet", "Keeps a call's potentials in the engine: of two calls one takes the other's.")
@@ -269,51 +286,6 @@ class KeepsADiary(Wrapped):
     def changed(self, beliefs, potentials, total):
         self.diary.append(beliefs.log_partition)
         return beliefs
-
-
-@engine("maximum-is-the-most-probable-record", "Takes each attribute's own most likely code, not the likeliest record.")
-class MaximisesMargins(Wrapped):
-    def maximize(self, potentials):
-        truth = enumerated(potentials)
-        names = self.structure.domain.names
-        rows = all_records(self.structure)
-        codes = [
-            int(np.argmax(np.bincount(rows[:, place], weights=truth.probabilities))) for place in range(len(names))
-        ]
-        counts = incidence(self.structure, np.array([codes]))[:, 0]
-        value = float(np.where(counts > 0, counts * np.where(counts > 0, potentials.values, 0), 0).sum())
-        return dict(zip(names, codes, strict=True)), value
-
-
-@engine("answers-equal-enumeration", "Axes by name, whatever order was asked for.")
-class AnswersInItsOwnOrder(Wrapped):
-    def answers(self, potentials, queries):
-        return super().answers(potentials, [tuple(sorted(query)) for query in queries])
-
-
-@engine("answers-equal-enumeration", "Across cliques, the product of the attributes' own marginals.")
-class AnswersAsIfIndependent(Wrapped):
-    def answers(self, potentials, queries):
-        found = []
-        for query in queries:
-            table = np.ones(())
-            for one in super().answers(potentials, [(name,) for name in query]):
-                table = np.multiply.outer(table, one)
-            found.append(table)
-        return found
-
-
-@engine("samples-follow-the-model", "Each attribute on its own.")
-class SamplesIndependently(Wrapped):
-    def sample(self, potentials, count, generator):
-        columns = super().sample(potentials, count, generator)
-        return [generator.permutation(column) for column in columns]
-
-
-@engine("rounded-records-have-the-expected-tables", "Independent records under another name.")
-class RoundsNothing(Wrapped):
-    def rounded(self, potentials, count, generator):
-        return self.inner.sample(potentials, count, generator)
 
 
 @engine("what-cannot-fit-is-refused", "Promises to compile anything.")

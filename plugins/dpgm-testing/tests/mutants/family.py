@@ -2,6 +2,17 @@
 
 from attrs import field, frozen
 
+
+def replaces(method, checks, wrong=None):
+    """Mark a function of a class that a family registers with `each`: the fault is that it stands in for a method."""
+
+    def mark(function):
+        function.replaces = method, checks, wrong
+        return function
+
+    return mark
+
+
 KEPT = []  # what mutants that hold on to their curator or session keep; emptied after each check
 
 
@@ -17,6 +28,7 @@ class Family:
     records: object = lambda mutant: None  # makes of the class what hands a source its records
     original: type | None = None  # what all of them are compared with, in place of their base
     mutants: list = field(factory=list, init=False)
+    groups: list = field(factory=list, init=False)  # classes whose functions are faults, each right in itself
 
     def __call__(self, checks, wrong=None, **options):
         def register(mutant):
@@ -27,10 +39,24 @@ class Family:
 
         return register
 
+    def each(self, group, made=lambda fault: fault):
+        """Register for each function of a class that `replaces` a method the mutant in which it does.
+
+        made: makes the mutant of the class in which it does.
+        """
+        self.groups.append(group)
+        for name, function in vars(group).items():
+            if hasattr(function, "replaces"):
+                assert not hasattr(group.__base__, name)
+                method, checks, wrong = function.replaces
+                own = property(function) if isinstance(getattr(group, method, None), property) else function
+                self(checks, wrong or function.__doc__)(made(type(name, (group,), {method: own})))
+        return group
+
     def originals(self):
         """What the mutants are made from, with each check that finds one: the nearest base that check should pass."""
         for one in self.mutants:
-            wrong = {other.made for other in self.mutants if other.check == one.check}
+            wrong = {*self.groups, *(other.made for other in self.mutants if other.check == one.check)}
             bases = [base for base in one.made.__mro__[:-1] if base not in wrong]
             if self.original or bases:
                 yield Case(self, self.original or bases[0], one.check)

@@ -11,7 +11,7 @@ import dpgm_core as dpgm
 from dpgm_core._util.progress import silent
 from dpgm_core.learning import Likelihood, consistent
 
-from .family import KEPT, Family
+from .family import KEPT, Family, replaces
 
 learner = Family("learner")
 
@@ -58,16 +58,16 @@ def stating(fit, releases):
     return attrs.evolve(fit, model=dpgm.Model(fit.model.structure, fit.model.potentials, releases=releases))
 
 
-@learner("records-only-through-the-curator", "Looks at the curator's source for the exact number of records.")
-class Peeks(Plain):
-    def learn(self, curator, inference, *, randomness, progress):
+@learner.each
+class PlainFaults(Plain):
+    @replaces("learn", "records-only-through-the-curator")
+    def peeks(self, curator, inference, *, randomness, progress):
+        """Looks at the curator's source for the exact number of records."""
         getattr(curator, "_source", None)
         return super().learn(curator, inference, randomness=randomness, progress=progress)
 
-
-@learner("records-only-through-the-curator", "Finds the records in memory and reads them.")
-class ReadsTheRecords(Plain):
-    def learn(self, curator, inference, *, randomness, progress):
+    @replaces("learn", "records-only-through-the-curator", "Finds the records in memory and reads them.")
+    def reads_the_records(self, curator, inference, *, randomness, progress):
         import gc
 
         for thing in gc.get_objects():
@@ -75,12 +75,183 @@ class ReadsTheRecords(Plain):
                 next(thing.batches(curator.structure.domain, curator.structure.domain.names), None)
         return super().learn(curator, inference, randomness=randomness, progress=progress)
 
-
-@learner("records-are-not-kept", "A module-level cache holds on to the curator, and with it to the records.")
-class KeepsTheCurator(Plain):
-    def learn(self, curator, inference, *, randomness, progress):
+    @replaces("learn", "records-are-not-kept")
+    def keeps_the_curator(self, curator, inference, *, randomness, progress):
+        """A module-level cache holds on to the curator, and with it to the records."""
         KEPT.append(curator)
         return super().learn(curator, inference, randomness=randomness, progress=progress)
+
+    @replaces("learn", "cost-is-the-curators", "The uniform model, without a look.")
+    def asks_for_nothing(self, curator, inference, *, randomness, progress):
+        return dpgm.Fit(model=dpgm.Model(curator.structure, dpgm.Tables.zeros(curator.structure)))
+
+    @replaces("learn", ("cost-is-the-curators", "each-release-counts"))
+    def drops_the_first_release(self, curator, inference, *, randomness, progress):
+        """Takes three releases, and states the last two."""
+        quarter = curator.budget * Fraction(1, 4)
+        curator.release(budget=quarter)
+        curator.release(budget=quarter)
+        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
+        return stating(fit, curator.released[1:])
+
+    @replaces("budget", "spends-what-it-is-given", "Leaves half of the budget unused.")
+    def spends_half(self, curator):
+        return curator.remaining * Fraction(1, 2)
+
+    @replaces("potentials", "fit-is-usable", "NaN in one cell of the answer.")
+    def infinite_potentials(self, release, engine, randomness, progress):
+        values = super().potentials(release, engine, randomness, progress).values.copy()
+        values[0] = np.inf
+        return dpgm.Tables(release.structure, values)
+
+    @replaces("start", "deterministic-under-a-seed", "Starts from numpy's global generator.")
+    def global_start(self, release, randomness):
+        return np.random.normal(size=release.structure.cells)  # noqa: NPY002
+
+    @replaces("start", "deterministic-under-a-seed")
+    def unseeded_start(self, release, randomness):
+        """Starts from a generator of its own, and stops before that is forgotten."""
+        return np.random.default_rng().normal(scale=0.1, size=release.structure.cells)
+
+    @replaces("potentials", "survives-negative-counts", "The log of the noisy counts.")
+    def takes_logs(self, release, engine, randomness, progress):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return dpgm.Tables(release.structure, np.log(release.tables.values.astype(float)))
+
+    @replaces("target", "survives-empty-data", "Refuses data sets whose noisy total is small.")
+    def needs_records(self, release):
+        if release.total < 20:
+            raise dpgm.InferenceError("too few records")
+        return super().target(release)
+
+    @replaces("target", "survives-awkward-structures", "Knows tables of two attributes only.")
+    def pairs_only(self, release):
+        for table in release.tables.arrays():
+            rows, columns = table.shape
+            assert rows * columns
+        return super().target(release)
+
+    @replaces("potentials", "improves-with-more-records", "The uniform model, whatever the data say.")
+    def never_learns(self, release, engine, randomness, progress):
+        return dpgm.Tables.zeros(release.structure)
+
+    @replaces("potentials", ("improves-with-more-records", "many-records-are-followed"))
+    def independent_model(self, release, engine, randomness, progress):
+        """Margins only: more records are of no use."""
+        theta = super().potentials(release, engine, randomness, progress)
+        parts = []
+        for table in theta.arrays():
+            main = table.mean(axis=0, keepdims=True) + table.mean(axis=1, keepdims=True) if table.ndim == 2 else table
+            parts.append(np.broadcast_to(main, table.shape).reshape(-1))
+        return dpgm.Tables(release.structure, np.concatenate(parts))
+
+    @replaces("potentials", "engines-can-be-swapped", "Asks every engine for its most probable record.")
+    def exact_engines_only(self, release, engine, randomness, progress):
+        theta = super().potentials(release, engine, randomness, progress)
+        engine.maximize(theta)
+        return theta
+
+    @replaces("potentials", "nan-is-not-swallowed", "A NaN gradient counts as 0.")
+    def swallows_nan(self, release, engine, randomness, progress):
+        target, theta = self.target(release), np.zeros(release.structure.cells)
+        for _ in range(50):
+            marginals = engine.infer(dpgm.Tables(release.structure, theta)).marginals
+            theta = theta + np.nan_to_num(target.values - marginals.values)
+        return dpgm.Tables(release.structure, theta)
+
+    @replaces("check", "what-is-too-large-is-refused-by-check")
+    def charges_first(self, structure, inference):
+        """Finds out what does not fit when the release is paid for."""
+
+    @replaces("check", "what-is-too-large-is-refused-by-check", "Tries, and takes no notice.")
+    def checks_in_vain(self, structure, inference):
+        with contextlib.suppress(dpgm.InferenceError):
+            inference.compile(structure)
+
+    @replaces("check", "what-is-too-large-is-refused-by-check", "Takes fright at three attributes.")
+    def refuses_what_fits(self, structure, inference):
+        if len(structure.domain) > 2:
+            raise dpgm.TooLarge("more than two attributes")
+
+    @replaces("target", "many-records-are-followed")
+    def doubles_the_total(self, release):
+        """Doubles each table's total, so half of it is left to the uniform model."""
+        halves = super().target(release) * 0.5
+        rest = np.array(release.structure.multiplicities) / np.array(release.structure.sizes) * 0.5
+        return halves.like(halves.values + halves.repeat(rest))
+
+    @replaces("target", "many-records-are-followed")
+    def forgets_the_ties(self, release):
+        """Starts from tied tables as one clique's, and adds the rest evenly."""
+        target = super().target(release)
+        tied = np.array(release.structure.multiplicities)
+        one = target.values * target.repeat(1 / tied)
+        return target.like(one + target.repeat((tied - 1) / np.array(release.structure.sizes)))
+
+    @replaces("variances", "quiet-tables-count-for-more", "Weighs tables by their variance instead of its inverse.")
+    def takes_the_loud_for_the_quiet(self, release):
+        return 1 / release.variances
+
+    @replaces("target", "any-noise-gives-a-model-or-a-refusal")
+    def needs_a_dual(self, release):
+        """Weighs tables by a dual bound that not every noise has."""
+        assert min(noise.dual.bound + noise.dual.curvature for noise in release.noise) > 0
+        return super().target(release)
+
+    @replaces("learn", "a-chosen-structure-is-learned-or-refused-unpaid")
+    def asks_twice(self, curator, inference, *, randomness, progress):
+        """Takes a saved release for a rehearsal, and there is one."""
+        if curator.replayed:
+            curator.release()
+        return super().learn(curator, inference, randomness=randomness, progress=progress)
+
+    @replaces("learn", "a-chosen-structure-is-learned-or-refused-unpaid")
+    def over_its_tables(self, curator, inference, *, randomness, progress):
+        """Calls a model of its tables one of the structure."""
+        release = curator.release()
+        potentials = self.potentials(release, inference.compile(release.structure), randomness, progress)
+        return dpgm.Fit(model=dpgm.Model(curator.structure, potentials))
+
+    @replaces("budget", "every-kind-of-budget-is-served-or-refused-unpaid")
+    def halves_rho(self, curator):
+        """Takes rho for epsilon squared, and spends half of it."""
+        return curator.remaining * Fraction(1, 2) if curator.remaining.kind == "zcdp" else None
+
+    @replaces("variances", "every-kind-of-budget-is-served-or-refused-unpaid")
+    def knows_laplace_alone(self, release):
+        """Asks noise for a scale, which others have not."""
+        return np.array([2 * float(noise.scale) ** 2 for noise in release.noise])
+
+    @replaces("learn", "every-kind-of-budget-is-served-or-refused-unpaid")
+    def refuses_what_it_paid_for(self, curator, inference, *, randomness, progress):
+        """Finds out after its release that it takes no delta."""
+        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
+        if curator.budget.kind == "approx":
+            raise dpgm.BudgetError("no delta here")
+        return fit
+
+    @replaces("learn", "every-kind-of-budget-is-served-or-refused-unpaid")
+    def learns_of_epsilon(self, curator, inference, *, randomness, progress):
+        """Shrinks by epsilon, which zCDP budgets lack."""
+        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
+        share = min(1.0, float(curator.budget.epsilon)) if curator.budget.kind != "zcdp" else 0.0
+        return attrs.evolve(fit, model=dpgm.Model(fit.model.structure, fit.model.potentials * share))
+
+    @replaces("learn", "each-release-counts", "Learns from the first of several saved releases that came as one.")
+    def first_saved_alone(self, curator, inference, *, randomness, progress):
+        release = curator.release()
+        one = curator.released[0] if curator.pooled else release
+        engine = inference.compile(one.structure)
+        potentials = self.potentials(one, engine, randomness, progress)
+        return dpgm.Fit(model=dpgm.Model(curator.structure, potentials), converged=self.converged(engine, potentials))
+
+    @replaces("learn", "a-chosen-structure-is-learned-or-refused-unpaid")
+    def pairs_once_it_is_paid(self, curator, inference, *, randomness, progress):
+        """Refuses a clique of three after its release."""
+        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
+        if max(map(len, curator.structure.cliques)) > 2:
+            raise dpgm.StructureError("pairs only")
+        return fit
 
 
 @learner("each-release-counts", "Takes 9/10 and then the rest, states both, and learns from the first alone.")
@@ -97,16 +268,32 @@ class States(Plain):
         return taken
 
 
-@learner("cost-is-the-curators", "The model says that it cost a tenth of what it did.")
-class StatesTheTinyLast(States):
-    def stated(self, taken):
+@learner.each
+class StatesFaults(States):
+    @replaces("stated", "cost-is-the-curators", "The model says that it cost a tenth of what it did.")
+    def states_the_tiny_last(self, taken):
         return taken[-1:]
 
-
-@learner("cost-is-the-curators", "States as many releases as there were: the last one twice, the first never.")
-class DropsTheFirst(States):
-    def stated(self, taken):
+    @replaces("stated", "cost-is-the-curators")
+    def drops_the_first(self, taken):
+        """States as many releases as there were: the last one twice, the first never."""
         return taken[-1], taken[-1]
+
+    @replaces("stated", "cost-is-the-curators", "States the first one as the last.")
+    def other_order(self, taken):
+        return taken[::-1]
+
+    @replaces("stated", "cost-is-the-curators", "Takes the stamp off what a seed made.")
+    def forges_the_stamp(self, taken):
+        return [attrs.evolve(one, private=True) for one in taken]
+
+    @replaces("stated", "cost-is-the-curators", "States the releases handed out, the first one at half its cost.")
+    def forges_the_cost(self, taken):
+        return attrs.evolve(taken[0], cost=taken[0].cost * Fraction(1, 2)), taken[1]
+
+    @replaces("stated", "cost-is-the-curators", "States tables of its own under the guarantee of those released.")
+    def alters_the_tables(self, taken):
+        return attrs.evolve(taken[0], tables=taken[0].tables * 2.0), taken[1]
 
 
 @learner("cost-is-the-curators", "The model says nothing of its releases, and the fit shows the tiny one.")
@@ -119,72 +306,6 @@ class StatesLessInTheFit(States):
         return ()
 
 
-@learner("cost-is-the-curators", "States the first one as the last.")
-class OtherOrder(States):
-    def stated(self, taken):
-        return taken[::-1]
-
-
-@learner("cost-is-the-curators", "Takes the stamp off what a seed made.")
-class ForgesTheStamp(States):
-    def stated(self, taken):
-        return [attrs.evolve(one, private=True) for one in taken]
-
-
-@learner("cost-is-the-curators", "States the releases handed out, the first one at half its cost.")
-class ForgesTheCost(States):
-    def stated(self, taken):
-        return attrs.evolve(taken[0], cost=taken[0].cost * Fraction(1, 2)), taken[1]
-
-
-@learner("cost-is-the-curators", "States tables of its own under the guarantee of those released.")
-class AltersTheTables(States):
-    def stated(self, taken):
-        return attrs.evolve(taken[0], tables=taken[0].tables * 2.0), taken[1]
-
-
-@learner("cost-is-the-curators", "The uniform model, without a look.")
-class AsksForNothing(Plain):
-    def learn(self, curator, inference, *, randomness, progress):
-        return dpgm.Fit(model=dpgm.Model(curator.structure, dpgm.Tables.zeros(curator.structure)))
-
-
-@learner(("cost-is-the-curators", "each-release-counts"), "Takes three releases, and states the last two.")
-class DropsTheFirstRelease(Plain):
-    def learn(self, curator, inference, *, randomness, progress):
-        quarter = curator.budget * Fraction(1, 4)
-        curator.release(budget=quarter)
-        curator.release(budget=quarter)
-        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
-        return stating(fit, curator.released[1:])
-
-
-@learner("spends-what-it-is-given", "Leaves half of the budget unused.")
-class SpendsHalf(Plain):
-    def budget(self, curator):
-        return curator.remaining * Fraction(1, 2)
-
-
-@learner("fit-is-usable", "NaN in one cell of the answer.")
-class InfinitePotentials(Plain):
-    def potentials(self, release, engine, randomness, progress):
-        values = super().potentials(release, engine, randomness, progress).values.copy()
-        values[0] = np.inf
-        return dpgm.Tables(release.structure, values)
-
-
-@learner("deterministic-under-a-seed", "Starts from numpy's global generator.")
-class GlobalStart(Plain):
-    def start(self, release, randomness):
-        return np.random.normal(size=release.structure.cells)  # noqa: NPY002
-
-
-@learner("deterministic-under-a-seed", "Starts from a generator of its own, and stops before that is forgotten.")
-class UnseededStart(Plain):
-    def start(self, release, randomness):
-        return np.random.default_rng().normal(scale=0.1, size=release.structure.cells)
-
-
 @learner("fits-are-independent", "The first model of a structure serves for ever.")
 @frozen(kw_only=True)
 class Caches(Plain):
@@ -194,85 +315,6 @@ class Caches(Plain):
         if release.structure not in self.known:
             self.known[release.structure] = super().potentials(release, engine, randomness, progress)
         return self.known[release.structure]
-
-
-@learner("survives-negative-counts", "The log of the noisy counts.")
-class TakesLogs(Plain):
-    def potentials(self, release, engine, randomness, progress):
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return dpgm.Tables(release.structure, np.log(release.tables.values.astype(float)))
-
-
-@learner("survives-empty-data", "Refuses data sets whose noisy total is small.")
-class NeedsRecords(Plain):
-    def target(self, release):
-        if release.total < 20:
-            raise dpgm.InferenceError("too few records")
-        return super().target(release)
-
-
-@learner("survives-awkward-structures", "Knows tables of two attributes only.")
-class PairsOnly(Plain):
-    def target(self, release):
-        for table in release.tables.arrays():
-            rows, columns = table.shape
-            assert rows * columns
-        return super().target(release)
-
-
-@learner("improves-with-more-records", "The uniform model, whatever the data say.")
-class NeverLearns(Plain):
-    def potentials(self, release, engine, randomness, progress):
-        return dpgm.Tables.zeros(release.structure)
-
-
-@learner(("improves-with-more-records", "many-records-are-followed"), "Margins only: more records are of no use.")
-class IndependentModel(Plain):
-    def potentials(self, release, engine, randomness, progress):
-        theta = super().potentials(release, engine, randomness, progress)
-        parts = []
-        for table in theta.arrays():
-            main = table.mean(axis=0, keepdims=True) + table.mean(axis=1, keepdims=True) if table.ndim == 2 else table
-            parts.append(np.broadcast_to(main, table.shape).reshape(-1))
-        return dpgm.Tables(release.structure, np.concatenate(parts))
-
-
-@learner("engines-can-be-swapped", "Asks every engine for its most probable record.")
-class ExactEnginesOnly(Plain):
-    def potentials(self, release, engine, randomness, progress):
-        theta = super().potentials(release, engine, randomness, progress)
-        engine.maximize(theta)
-        return theta
-
-
-@learner("nan-is-not-swallowed", "A NaN gradient counts as 0.")
-class SwallowsNan(Plain):
-    def potentials(self, release, engine, randomness, progress):
-        target, theta = self.target(release), np.zeros(release.structure.cells)
-        for _ in range(50):
-            marginals = engine.infer(dpgm.Tables(release.structure, theta)).marginals
-            theta = theta + np.nan_to_num(target.values - marginals.values)
-        return dpgm.Tables(release.structure, theta)
-
-
-@learner("what-is-too-large-is-refused-by-check", "Finds out what does not fit when the release is paid for.")
-class ChargesFirst(Plain):
-    def check(self, structure, inference):
-        pass
-
-
-@learner("what-is-too-large-is-refused-by-check", "Tries, and takes no notice.")
-class ChecksInVain(Plain):
-    def check(self, structure, inference):
-        with contextlib.suppress(dpgm.InferenceError):
-            inference.compile(structure)
-
-
-@learner("what-is-too-large-is-refused-by-check", "Takes fright at three attributes.")
-class RefusesWhatFits(Plain):
-    def check(self, structure, inference):
-        if len(structure.domain) > 2:
-            raise dpgm.TooLarge("more than two attributes")
 
 
 @frozen(kw_only=True)
@@ -298,36 +340,29 @@ class Tunes(Plain):
         return lambda release: self.potentials(release, engine, None, silent)
 
 
-@learner("tuning-makes-the-same-choices", "Its tuning is no plain value, and would be lost in a file.")
-class TunesAnArray(Tunes):
-    def learn(self, curator, inference, *, randomness, progress):
+@learner.each
+class TunesFaults(Tunes):
+    @replaces("learn", "tuning-makes-the-same-choices", "Its tuning is no plain value, and would be lost in a file.")
+    def tunes_an_array(self, curator, inference, *, randomness, progress):
         fit = super().learn(curator, inference, randomness=randomness, progress=progress)
         return attrs.evolve(fit, tuning={"penalty": np.float64(fit.tuning["penalty"]) * np.ones(1)})
 
-
-@learner("tuning-makes-the-same-choices", "Names a choice that it has no option for.")
-class TunesNoOption(Tunes):
-    def learn(self, curator, inference, *, randomness, progress):
+    @replaces("learn", "tuning-makes-the-same-choices", "Names a choice that it has no option for.")
+    def tunes_no_option(self, curator, inference, *, randomness, progress):
         fit = super().learn(curator, inference, randomness=randomness, progress=progress)
         return attrs.evolve(fit, tuning={"strength": 1.0})
 
-
-@learner("tuning-makes-the-same-choices", "Says the square root of what it used.")
-class TunesByTheRoot(Tunes):
-    def learn(self, curator, inference, *, randomness, progress):
+    @replaces("learn", "tuning-makes-the-same-choices", "Says the square root of what it used.")
+    def tunes_by_the_root(self, curator, inference, *, randomness, progress):
         fit = super().learn(curator, inference, randomness=randomness, progress=progress)
         return attrs.evolve(fit, tuning={"penalty": fit.tuning["penalty"] ** 0.5})
 
-
-@learner("refits-agree-with-learning", "A refit is where it started, so that error bars would be 0.")
-class RefitsNothing(Tunes):
-    def refitter(self, model, inference):
+    @replaces("refitter", "refits-agree-with-learning", "A refit is where it started, so that error bars would be 0.")
+    def refits_nothing(self, model, inference):
         return lambda release: model.potentials
 
-
-@learner("refits-agree-with-learning", "Stops a refit on the way, warm start and all.")
-class RefitsHalfway(Tunes):
-    def refitter(self, model, inference):
+    @replaces("refitter", "refits-agree-with-learning", "Stops a refit on the way, warm start and all.")
+    def refits_halfway(self, model, inference):
         whole = super().refitter(model, inference)
         return lambda release: (whole(release) + model.potentials) * 0.5
 
@@ -345,40 +380,10 @@ class OneStepIsEnough(AlwaysConverged):
         return (self.target(release) - marginals) * 0.5
 
 
-@learner("many-records-are-followed", "Doubles each table's total, so half of it is left to the uniform model.")
-class DoublesTheTotal(Plain):
-    def target(self, release):
-        halves = super().target(release) * 0.5
-        rest = np.array(release.structure.multiplicities) / np.array(release.structure.sizes) * 0.5
-        return halves.like(halves.values + halves.repeat(rest))
-
-
-@learner("many-records-are-followed", "Starts from tied tables as one clique's, and adds the rest evenly.")
-class ForgetsTheTies(Plain):
-    def target(self, release):
-        target = super().target(release)
-        tied = np.array(release.structure.multiplicities)
-        one = target.values * target.repeat(1 / tied)
-        return target.like(one + target.repeat((tied - 1) / np.array(release.structure.sizes)))
-
-
 @learner("quiet-tables-count-for-more", "Takes the noise for the same in every table.")
 class TakesTablesAlike(Plain):
     def variances(self, release):
         return None
-
-
-@learner("quiet-tables-count-for-more", "Weighs tables by their variance instead of its inverse.")
-class TakesTheLoudForTheQuiet(Plain):
-    def variances(self, release):
-        return 1 / release.variances
-
-
-@learner("any-noise-gives-a-model-or-a-refusal", "Weighs tables by a dual bound that not every noise has.")
-class NeedsADual(Plain):
-    def target(self, release):
-        assert min(noise.dual.bound + noise.dual.curvature for noise in release.noise) > 0
-        return super().target(release)
 
 
 class Foresees(Plain):
@@ -397,28 +402,23 @@ class Foresees(Plain):
         return structure, "optimal"
 
 
-@learner("what-it-foresees-it-measures", "The plan shows the noise of another split.")
-class ForeseesEvenNoise(Foresees):
-    def planned_tables(self, structure):
+@learner.each
+class ForeseesFaults(Foresees):
+    @replaces("planned_tables", "what-it-foresees-it-measures", "The plan shows the noise of another split.")
+    def foresees_even_noise(self, structure):
         return structure, None
 
-
-@learner("what-it-foresees-it-measures", "The plan shows tables that it never asks for.")
-class MeasuresFewer(Foresees):
-    def measured(self, structure):
+    @replaces("measured", "what-it-foresees-it-measures", "The plan shows tables that it never asks for.")
+    def measures_fewer(self, structure):
         return dpgm.Structure(structure.domain, [one for one in structure.cliques if one not in structure.nested])
 
-
-@learner("what-it-foresees-it-measures", "The plan shows one release, and the budget goes into two.")
-class ForeseesOneOfTwo(Foresees):
-    def learn(self, curator, inference, *, randomness, progress):
+    @replaces("learn", "what-it-foresees-it-measures", "The plan shows one release, and the budget goes into two.")
+    def foresees_one_of_two(self, curator, inference, *, randomness, progress):
         curator.release(budget=curator.remaining * Fraction(1, 2), split="optimal")
         return super().learn(curator, inference, randomness=randomness, progress=progress)
 
-
-@learner("what-it-foresees-it-measures", "Not even a structure.")
-class ForeseesADomain(Foresees):
-    def planned_tables(self, structure):
+    @replaces("planned_tables", "what-it-foresees-it-measures", "Not even a structure.")
+    def foresees_a_domain(self, structure):
         return structure.domain, "optimal"
 
 
@@ -436,9 +436,10 @@ class Loops(Plain):
         return potentials
 
 
-@learner("loops-agree-with-learning", "Takes the fit before for the answer.")
-class StaysWhereItBegan(Loops):
-    def fitter(self, inference):
+@learner.each
+class LoopsFaults(Loops):
+    @replaces("fitter", "loops-agree-with-learning", "Takes the fit before for the answer.")
+    def stays_where_it_began(self, inference):
         fit = super().fitter(inference)
 
         def again(release, structure, before):
@@ -448,107 +449,34 @@ class StaysWhereItBegan(Loops):
 
         return again
 
-
-@learner("loops-agree-with-learning", "Adds the fit before to what it finds, so that main effects count twice.")
-class AddsItsStart(Loops):
-    def begun(self, potentials, before):
+    @replaces("begun", "loops-agree-with-learning")
+    def adds_its_start(self, potentials, before):
+        """Adds the fit before to what it finds, so that main effects count twice."""
         return potentials if before is None else potentials + before.model.potentials.embed(potentials.structure)
 
-
-@learner("loops-agree-with-learning", "Uses the arrays of the fit before for its own numbers.")
-class WritesOnItsStart(Loops):
-    def begun(self, potentials, before):
+    @replaces("begun", "loops-agree-with-learning", "Uses the arrays of the fit before for its own numbers.")
+    def writes_on_its_start(self, potentials, before):
         if before is not None:
             values = before.model.potentials.values
             values.flags.writeable = True
             values += 1.0
         return potentials
 
-
-@learner("loops-agree-with-learning", "Gives a model over what was measured, whatever was asked for.")
-class OverTheRelease(Loops):
-    def fitter(self, inference):
+    @replaces("fitter", "loops-agree-with-learning", "Gives a model over what was measured, whatever was asked for.")
+    def over_the_release(self, inference):
         fit = super().fitter(inference)
         return lambda release, structure, before: fit(release, release.structure, before)
 
-
-@learner("a-chosen-structure-is-learned-or-refused-unpaid", "Takes a saved release for a rehearsal, and there is one.")
-class AsksTwice(Plain):
-    def learn(self, curator, inference, *, randomness, progress):
-        if curator.replayed:
-            curator.release()
-        return super().learn(curator, inference, randomness=randomness, progress=progress)
-
-
-@learner("a-chosen-structure-is-learned-or-refused-unpaid", "Calls a model of its tables one of the structure.")
-class OverItsTables(Plain):
-    def learn(self, curator, inference, *, randomness, progress):
-        release = curator.release()
-        potentials = self.potentials(release, inference.compile(release.structure), randomness, progress)
-        return dpgm.Fit(model=dpgm.Model(curator.structure, potentials))
-
-
-@learner("every-kind-of-budget-is-served-or-refused-unpaid", "Takes rho for epsilon squared, and spends half of it.")
-class HalvesRho(Plain):
-    def budget(self, curator):
-        return curator.remaining * Fraction(1, 2) if curator.remaining.kind == "zcdp" else None
-
-
-@learner("every-kind-of-budget-is-served-or-refused-unpaid", "Asks noise for a scale, which others have not.")
-class KnowsLaplaceAlone(Plain):
-    def variances(self, release):
-        return np.array([2 * float(noise.scale) ** 2 for noise in release.noise])
-
-
-@learner("every-kind-of-budget-is-served-or-refused-unpaid", "Finds out after its release that it takes no delta.")
-class RefusesWhatItPaidFor(Plain):
-    def learn(self, curator, inference, *, randomness, progress):
-        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
-        if curator.budget.kind == "approx":
-            raise dpgm.BudgetError("no delta here")
-        return fit
-
-
-@learner("every-kind-of-budget-is-served-or-refused-unpaid", "Shrinks by epsilon, which zCDP budgets lack.")
-class LearnsOfEpsilon(Plain):
-    def learn(self, curator, inference, *, randomness, progress):
-        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
-        share = min(1.0, float(curator.budget.epsilon)) if curator.budget.kind != "zcdp" else 0.0
-        return attrs.evolve(fit, model=dpgm.Model(fit.model.structure, fit.model.potentials * share))
-
-
-@learner("each-release-counts", "Learns from the first of several saved releases that came as one.")
-class FirstSavedAlone(Plain):
-    def learn(self, curator, inference, *, randomness, progress):
-        release = curator.release()
-        one = curator.released[0] if curator.pooled else release
-        engine = inference.compile(one.structure)
-        potentials = self.potentials(one, engine, randomness, progress)
-        return dpgm.Fit(model=dpgm.Model(curator.structure, potentials), converged=self.converged(engine, potentials))
-
-
-@learner("loops-follow-structures-and-noise", "Takes the noise of all tables for the same in a loop.")
-class LoopsAlike(Loops):
-    def fitter(self, inference):
+    @replaces("fitter", "loops-follow-structures-and-noise", "Takes the noise of all tables for the same in a loop.")
+    def loops_alike(self, inference):
         def fit(release, structure, before):
             alike = TakesTablesAlike().potentials(release, inference.compile(release.structure), None, silent)
             return dpgm.Fit(model=dpgm.Model(structure, alike.embed(structure)))
 
         return fit
 
-
-@learner("a-chosen-structure-is-learned-or-refused-unpaid", "Refuses a clique of three after its release.")
-class PairsOnceItIsPaid(Plain):
-    def learn(self, curator, inference, *, randomness, progress):
-        fit = super().learn(curator, inference, randomness=randomness, progress=progress)
-        if max(map(len, curator.structure.cliques)) > 2:
-            raise dpgm.StructureError("pairs only")
-        return fit
-
-
-@learner("a-chosen-structure-is-learned-or-refused-unpaid", "Takes no clique of three in a loop.")
-class PairsInLoops(Loops):
-    def fitter(self, inference):
+    @replaces("fitter", "a-chosen-structure-is-learned-or-refused-unpaid", "Takes no clique of three in a loop.")
+    def pairs_in_loops(self, inference):
         own = super().fitter(inference)
 
         def fit(release, structure, before):

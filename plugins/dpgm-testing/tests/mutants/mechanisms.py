@@ -19,7 +19,7 @@ from dpgm_core.privacy.tabulated import TabulatedNoise, calibrate_tabulated, tab
 from dpgm_testing.reference import ReferenceGaussian, ReferenceGaussianNoise, ReferenceLaplace, ReferenceLaplaceNoise
 from dpgm_testing.unusual import Power, TruncatedLaplace, TruncatedLaplaceNoise, TwoWidths, TwoWidthsNoise
 
-from .family import Family
+from .family import Family, replaces
 
 PERCENT = Fraction(99, 100)
 
@@ -57,18 +57,49 @@ mechanism = Family("mechanism", calibrated)
 # --- what is claimed ----------------------------------------------------------------------------------------------
 
 
-@mechanism("pure-loss-within-cost", "Claims epsilon with a scale of 0.99 L1 / epsilon.")
-class ScaleOnePercentSmall(ReferenceLaplace):
-    def noise(self, sensitivity, budget):
+@mechanism.each
+class LaplaceClaims(ReferenceLaplace):
+    @replaces("noise", "pure-loss-within-cost", "Claims epsilon with a scale of 0.99 L1 / epsilon.")
+    def scale_one_percent_small(self, sensitivity, budget):
         good = super().noise(sensitivity, budget)
         return attrs.evolve(good, scale=good.scale * PERCENT)
 
-
-@mechanism("pure-loss-within-cost", "Hides one cell's change only.")
-class CalibratedToLinf(ReferenceLaplace):
-    def noise(self, sensitivity, budget):
+    @replaces("noise", "pure-loss-within-cost", "Hides one cell's change only.")
+    def calibrated_to_linf(self, sensitivity, budget):
         good = super().noise(sensitivity, budget)
         return attrs.evolve(good, scale=max(sensitivity.linf, 1) / budget.epsilon)
+
+    @replaces("noise", "cost-within-budget", "Rounds its epsilon up.")
+    def costs_more(self, sensitivity, budget):
+        if not isinstance(budget, Budget) or budget.is_zero:
+            raise BudgetError("no")
+        return super().noise(sensitivity, Budget.pure(budget.epsilon + Fraction(1, 10**6)))
+
+    @replaces("noise", "claims-fit-the-event", "Claims a cost of 0.")
+    def costs_nothing(self, sensitivity, budget):
+        return attrs.evolve(super().noise(sensitivity, budget), cost=Budget.zero("pure"))
+
+    @replaces("noise", ("claims-fit-the-event", "pure-loss-within-cost", "samples-follow-logpdf"))
+    def costs_next_to_nothing(self, sensitivity, budget):
+        """Claims 1e-300, and adds no noise."""
+        return SilentNoise(**fields(super().noise(sensitivity, budget)) | {"cost": Budget.pure("1e-300")})
+
+    @replaces("noise", ("fresh-noise-every-time", "samples-follow-logpdf"))
+    def all_talk(self, sensitivity, budget):
+        """Claims 1000 times the noise, and adds none."""
+        return SilentNoise(**fields(super().noise(sensitivity, Budget.pure(budget.epsilon / 1000))))
+
+    @replaces("noise", "refuses-nonsense", "Reads a bare number as epsilon.")
+    def takes_anything(self, sensitivity, budget):
+        if isinstance(budget, (int, float)) and budget > 0 and math.isfinite(budget):
+            budget = Budget.pure(budget)
+        return super().noise(sensitivity, budget)
+
+    @replaces("noise", "monotone-in-budget-and-sensitivity")
+    def more_budget_more_noise(self, sensitivity, budget):
+        """Never less noise than at epsilon = 1, and ten times as much above 2."""
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, scale=good.scale * (10 if budget.epsilon > 2 else 1))
 
 
 @mechanism("pure-loss-within-cost", "Its log mass falls by epsilon per L1: right for one cell, wrong for several.")
@@ -80,43 +111,30 @@ class StaircaseNoise(ReferenceLaplaceNoise):
         return -epsilon * steps - log_normaliser
 
 
-@mechanism("pure-loss-within-cost", "No noise beyond 5 scales: an output there betrays the shift.")
-class CutOffNoise(ReferenceLaplaceNoise):
-    def logpdf(self, residual):
-        return np.where(np.abs(residual) > 5 * float(self.scale), -np.inf, super().logpdf(residual))
-
-
-@mechanism("renyi-loss-within-cost", "rho for one cell's change only.")
-class GaussianByLinf(ReferenceGaussian):
-    def noise(self, sensitivity, budget):
+@mechanism.each
+class GaussianClaims(ReferenceGaussian):
+    @replaces("noise", "renyi-loss-within-cost", "rho for one cell's change only.")
+    def gaussian_by_linf(self, sensitivity, budget):
         good = super().noise(sensitivity, budget)
         return attrs.evolve(good, sigma_squared=bounded_variance(good.sigma_squared / good.l2_squared))
 
-
-@mechanism(("hockey-stick-within-delta", "renyi-loss-within-cost"))
-class GaussianSigmaOnePercentSmall(ReferenceGaussian):
-    """sigma is 0.99 of what rho, or (epsilon, delta), needs."""
-
-    def noise(self, sensitivity, budget):
+    @replaces("noise", ("hockey-stick-within-delta", "renyi-loss-within-cost"))
+    def gaussian_sigma_one_percent_small(self, sensitivity, budget):
+        """sigma is 0.99 of what rho, or (epsilon, delta), needs."""
         good = super().noise(sensitivity, budget)
         return attrs.evolve(good, sigma_squared=bounded_variance(good.sigma_squared * PERCENT**2))
 
-
-@mechanism("hockey-stick-within-delta", "The continuous Gaussian's (epsilon, delta) for discrete noise.")
-class GaussianByBalleWang(ReferenceGaussian):
-    def noise(self, sensitivity, budget):
+    @replaces("noise", "hockey-stick-within-delta", "The continuous Gaussian's (epsilon, delta) for discrete noise.")
+    def gaussian_by_balle_wang(self, sensitivity, budget):
         good = super().noise(sensitivity, budget)
         if budget.kind == "zcdp":
             return good
         width = least_variance(analytic_delta, sensitivity, budget.epsilon, budget.delta)
         return attrs.evolve(good, sigma_squared=width)
 
-
-@mechanism("gaussian-curve-within-mu")
-class GaussianByContinuousMu(ReferenceGaussian):
-    """mu^2 = L2^2 / sigma^2, as of continuous noise."""
-
-    def noise(self, sensitivity, budget):
+    @replaces("noise", "gaussian-curve-within-mu")
+    def gaussian_by_continuous_mu(self, sensitivity, budget):
+        """mu^2 = L2^2 / sigma^2, as of continuous noise."""
         good = super().noise(sensitivity, budget)
         if budget.kind != "gdp":
             return good
@@ -124,53 +142,11 @@ class GaussianByContinuousMu(ReferenceGaussian):
         return attrs.evolve(good, sigma_squared=width, cost=budget)
 
 
-@mechanism("cost-within-budget", "Rounds its epsilon up.")
-class CostsMore(ReferenceLaplace):
-    def noise(self, sensitivity, budget):
-        if not isinstance(budget, Budget) or budget.is_zero:
-            raise BudgetError("no")
-        return super().noise(sensitivity, Budget.pure(budget.epsilon + Fraction(1, 10**6)))
-
-
-@mechanism("claims-fit-the-event", "Claims a cost of 0.")
-class CostsNothing(ReferenceLaplace):
-    def noise(self, sensitivity, budget):
-        return attrs.evolve(super().noise(sensitivity, budget), cost=Budget.zero("pure"))
-
-
 class SilentNoise(ReferenceLaplaceNoise):
     """Adds nothing."""
 
     def draw(self, shape, randomness):
         return np.zeros(shape, np.int64)
-
-
-@mechanism(("claims-fit-the-event", "pure-loss-within-cost", "samples-follow-logpdf"))
-class CostsNextToNothing(ReferenceLaplace):
-    """Claims 1e-300, and adds no noise."""
-
-    def noise(self, sensitivity, budget):
-        return SilentNoise(**fields(super().noise(sensitivity, budget)) | {"cost": Budget.pure("1e-300")})
-
-
-@mechanism(("fresh-noise-every-time", "samples-follow-logpdf"), "Claims 1000 times the noise, and adds none.")
-class AllTalk(ReferenceLaplace):
-    def noise(self, sensitivity, budget):
-        return SilentNoise(**fields(super().noise(sensitivity, Budget.pure(budget.epsilon / 1000))))
-
-
-@mechanism("claims-fit-the-event", "A wide event, next to no variance.")
-class NoVarianceNoise(ReferenceLaplaceNoise):
-    @property
-    def variance(self):
-        return 1e-300
-
-
-@mechanism("event-never-claims-more-noise", "Tells the accountant of 1 % more noise than there is.")
-class BoastfulEventNoise(ReferenceLaplaceNoise):
-    @property
-    def event(self):
-        return PrivacyEvent(kind="discrete-laplace", scale=1.01 * float(self.scale), sensitivity=float(self.l1))
 
 
 @mechanism("serves-a-budget", "Serves nobody.")
@@ -182,29 +158,31 @@ class RefusesAll:
         raise BudgetError("not today")
 
 
-@mechanism("refuses-nonsense", "Reads a bare number as epsilon.")
-class TakesAnything(ReferenceLaplace):
-    def noise(self, sensitivity, budget):
-        if isinstance(budget, (int, float)) and budget > 0 and math.isfinite(budget):
-            budget = Budget.pure(budget)
-        return super().noise(sensitivity, budget)
-
-
-@mechanism("monotone-in-budget-and-sensitivity", "Never less noise than at epsilon = 1, and ten times as much above 2.")
-class MoreBudgetMoreNoise(ReferenceLaplace):
-    def noise(self, sensitivity, budget):
-        good = super().noise(sensitivity, budget)
-        return attrs.evolve(good, scale=good.scale * (10 if budget.epsilon > 2 else 1))
-
-
 # --- large changes, large budgets, last digits --------------------------------------------------------------------
 
 
-@mechanism("large-changes-within-cost", "Believes that nobody changes more than 30 records.")
-class CapsL1At30(ReferenceLaplace):
-    def noise(self, sensitivity, budget):
+@mechanism.each
+class LargeChanges(ReferenceLaplace):
+    @replaces("noise", "large-changes-within-cost", "Believes that nobody changes more than 30 records.")
+    def caps_l1_at30(self, sensitivity, budget):
         good = super().noise(sensitivity, budget)
         return attrs.evolve(good, scale=min(good.l1, 30) / budget.epsilon)
+
+    @replaces("noise", "large-changes-within-cost")
+    def bold_from_ten_on(self, sensitivity, budget):
+        """Has 10 % less noise from epsilon = 10 on, where it hardly matters."""
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, scale=good.scale * (1 if budget.epsilon < 10 else Fraction(9, 10)))
+
+    @replaces("noise", "costs-compare-as-fractions", "Costs twice what was asked, and says that it does not.")
+    def costs_leniently(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, scale=good.scale / 2, cost=LenientBudget("pure", epsilon=2 * budget.epsilon))
+
+    @replaces("noise", "costs-compare-as-fractions", "Rounds its cost to ten digits, downwards.")
+    def cost_rounded_down(self, sensitivity, budget):
+        good = super().noise(sensitivity, budget)
+        return attrs.evolve(good, cost=Budget.pure(budget.epsilon * (1 - Fraction(1, 10**11))))
 
 
 @mechanism("large-changes-within-cost", "Believes that no cell moves by more than 16, whatever the budget.")
@@ -226,32 +204,11 @@ class CapsCellsAt64(ReferenceGaussian):
         return attrs.evolve(good, l2_squared=max(sensitivity.l2_squared, 1))
 
 
-@mechanism("large-changes-within-cost", "Has 10 % less noise from epsilon = 10 on, where it hardly matters.")
-class BoldFromTenOn(ReferenceLaplace):
-    def noise(self, sensitivity, budget):
-        good = super().noise(sensitivity, budget)
-        return attrs.evolve(good, scale=good.scale * (1 if budget.epsilon < 10 else Fraction(9, 10)))
-
-
 class LenientBudget(Budget):
     """A budget that is within every other."""
 
     def __le__(self, other):
         return True
-
-
-@mechanism("costs-compare-as-fractions", "Costs twice what was asked, and says that it does not.")
-class CostsLeniently(ReferenceLaplace):
-    def noise(self, sensitivity, budget):
-        good = super().noise(sensitivity, budget)
-        return attrs.evolve(good, scale=good.scale / 2, cost=LenientBudget("pure", epsilon=2 * budget.epsilon))
-
-
-@mechanism("costs-compare-as-fractions", "Rounds its cost to ten digits, downwards.")
-class CostRoundedDown(ReferenceLaplace):
-    def noise(self, sensitivity, budget):
-        good = super().noise(sensitivity, budget)
-        return attrs.evolve(good, cost=Budget.pure(budget.epsilon * (1 - Fraction(1, 10**11))))
 
 
 @mechanism("costs-compare-as-fractions", "The square root of 18 as the nearest double, which is below it.")
@@ -264,59 +221,101 @@ class EventRoundedDownNoise(ReferenceGaussianNoise):
 # --- what is drawn ------------------------------------------------------------------------------------------------
 
 
-@mechanism("samples-follow-logpdf", "The claim is right, the draws are 1 % too small.")
-class SamplerOnePercentSmall(ReferenceLaplaceNoise):
-    def draw(self, shape, randomness):
+@mechanism.each
+class LaplaceDraws(ReferenceLaplaceNoise):
+    @replaces("draw", "samples-follow-logpdf", "The claim is right, the draws are 1 % too small.")
+    def sampler_one_percent_small(self, shape, randomness):
         return discrete_laplace(self.scale * PERCENT, math.prod(shape), randomness).reshape(shape)
 
-
-@mechanism("audit-finds-no-more-loss", "Draws at 0.7 of the scale.")
-class SamplerTooNarrow(ReferenceLaplaceNoise):
-    def draw(self, shape, randomness):
+    @replaces("draw", "audit-finds-no-more-loss", "Draws at 0.7 of the scale.")
+    def sampler_too_narrow(self, shape, randomness):
         return discrete_laplace(self.scale * Fraction(7, 10), math.prod(shape), randomness).reshape(shape)
 
-
-@mechanism("samples-follow-logpdf", "Forgets the sign.")
-class OneSidedNoise(ReferenceLaplaceNoise):
-    def draw(self, shape, randomness):
+    @replaces("draw", "samples-follow-logpdf", "Forgets the sign.")
+    def one_sided_noise(self, shape, randomness):
         return np.abs(super().draw(shape, randomness))
 
-
-@mechanism("fresh-noise-every-time", "One draw for every cell of a table.")
-class OneDrawForAll(ReferenceLaplaceNoise):
-    def draw(self, shape, randomness):
+    @replaces("draw", "fresh-noise-every-time", "One draw for every cell of a table.")
+    def one_draw_for_all(self, shape, randomness):
         return np.full(shape, super().draw((1,), randomness)[0])
 
-
-@mechanism("fresh-noise-every-time", "A generator with a seed of its own, made anew at each call.")
-class SeedReusedNoise(ReferenceLaplaceNoise):
-    def draw(self, shape, randomness):
+    @replaces("draw", "fresh-noise-every-time", "A generator with a seed of its own, made anew at each call.")
+    def seed_reused_noise(self, shape, randomness):
         return np.rint(np.random.default_rng(0).laplace(scale=float(self.scale), size=shape)).astype(np.int64)
 
-
-@mechanism("global-random-state-is-left-alone", "numpy's global generator.")
-class GlobalGeneratorNoise(ReferenceLaplaceNoise):
-    def draw(self, shape, randomness):
+    @replaces("draw", "global-random-state-is-left-alone", "numpy's global generator.")
+    def global_generator_noise(self, shape, randomness):
         return np.rint(np.random.laplace(scale=float(self.scale), size=shape)).astype(np.int64)  # noqa: NPY002
 
-
-@mechanism("randomness-comes-from-the-argument", "The operating system's bits behind the caller's back.")
-class OwnRandomnessNoise(ReferenceLaplaceNoise):
-    def draw(self, shape, randomness):
+    @replaces("draw", "randomness-comes-from-the-argument", "The operating system's bits behind the caller's back.")
+    def own_randomness_noise(self, shape, randomness):
         generator = np.random.default_rng(int.from_bytes(os.urandom(16), "big"))
         return np.rint(generator.laplace(scale=float(self.scale), size=shape)).astype(np.int64)
 
-
-@mechanism("randomness-comes-from-the-argument", "The generator meant for post-processing.")
-class GeneratorNoise(ReferenceLaplaceNoise):
-    def draw(self, shape, randomness):
+    @replaces("draw", "randomness-comes-from-the-argument", "The generator meant for post-processing.")
+    def generator_noise(self, shape, randomness):
         return np.rint(randomness.generator().laplace(scale=float(self.scale), size=shape)).astype(np.int64)
 
-
-@mechanism("integers-in-integers-out", "Textbook floats that do not say so.")
-class SilentFloatNoise(ReferenceLaplaceNoise):
-    def draw(self, shape, randomness):
+    @replaces("draw", "integers-in-integers-out", "Textbook floats that do not say so.")
+    def silent_float_noise(self, shape, randomness):
         return super().draw(shape, randomness).astype(np.float64)
+
+    @replaces("draw", "words-suffice-for-the-noise")
+    def four_words_for_all(self, shape, randomness):
+        """All cells come from a generator seeded with 256 bits, sold as pure."""
+        return stretched(np.random.default_rng(randomness.words(4)), self.scale, shape)
+
+    @replaces("draw", "words-suffice-for-the-noise", "Takes as many words as it should, and uses the first four.")
+    def pretends_to_use_words(self, shape, randomness):
+        words = randomness.words(math.prod(shape) + 4)
+        return stretched(np.random.default_rng(words[:4]), self.scale, shape)
+
+    @replaces("draw", "no-narrow-seed", "Folds all its words into the 32 bits that a seed may have.")
+    def seed_of32_bits(self, shape, randomness):
+        words = randomness.words(math.prod(shape) + 4)
+        seed = int(np.bitwise_xor.reduce(words)) & 0xFFFFFFFF
+        return stretched(np.random.RandomState(seed), self.scale, shape)
+
+    @replaces("draw", "no-narrow-seed", "The same, with a maker of generators that was imported by its own name.")
+    def imported_by_name(self, shape, randomness):
+        words = randomness.words(math.prod(shape) + 4)
+        return stretched(default_rng(int(np.bitwise_xor.reduce(words)) & 0xFFFFFFFF), self.scale, shape)
+
+    @replaces("draw", "noise-never-repeats", "Draws 5,000 cells and begins again.")
+    def short_period(self, shape, randomness):
+        count = math.prod(shape)
+        return np.resize(super().draw((min(count, 5000),), randomness), shape)
+
+    @replaces("draw", "noise-never-repeats")
+    def antithetic_noise(self, shape, randomness):
+        """The second half of the cells is the first negated, so that sums are exact."""
+        count = math.prod(shape)
+        half = super().draw(((count + 1) // 2,), randomness)
+        return np.concatenate([half, -half])[:count].reshape(shape)
+
+    @replaces("draw", "noise-never-repeats", "One row for all rows of a table.")
+    def rows_repeat(self, shape, randomness):
+        row = super().draw(shape[-1:], randomness)
+        return np.array(np.broadcast_to(row, shape))
+
+    @replaces("draw", "noise-never-repeats", "A pool of noise drawn once, handed out slice by slice again and again.")
+    def pool_of_noise(self, shape, randomness):
+        pool = POOLS.setdefault(self, super().draw((20_000,), randomness))
+        start = int(randomness.words(1)[0] % np.uint64(len(pool)))
+        return np.resize(np.roll(pool, -start), shape)
+
+    @replaces("draw", "shapes-share-one-law", "A number that is no table gets a third of the noise.")
+    def narrow_totals(self, shape, randomness):
+        scale = self.scale / 3 if shape == () else self.scale
+        return discrete_laplace(scale, math.prod(shape), randomness).reshape(shape)
+
+    @replaces("draw", "shapes-share-one-law")
+    def first_cell_bare(self, shape, randomness):
+        """No noise for the first cell of tables with several axes, by a slip of an index."""
+        noise = super().draw(shape, randomness)
+        if noise.ndim > 1 and noise.size:
+            noise[(0,) * noise.ndim] = 0
+        return noise
 
 
 def stretched(generator, scale, shape):
@@ -325,122 +324,57 @@ def stretched(generator, scale, shape):
     return np.asarray(generator.geometric(p, shape) - generator.geometric(p, shape))
 
 
-@mechanism("words-suffice-for-the-noise", "All cells come from a generator seeded with 256 bits, sold as pure.")
-class FourWordsForAll(ReferenceLaplaceNoise):
-    def draw(self, shape, randomness):
-        return stretched(np.random.default_rng(randomness.words(4)), self.scale, shape)
-
-
-@mechanism("words-suffice-for-the-noise", "Takes as many words as it should, and uses the first four.")
-class PretendsToUseWords(ReferenceLaplaceNoise):
-    def draw(self, shape, randomness):
-        words = randomness.words(math.prod(shape) + 4)
-        return stretched(np.random.default_rng(words[:4]), self.scale, shape)
-
-
-@mechanism("no-narrow-seed", "Folds all its words into the 32 bits that a seed may have.")
-class SeedOf32Bits(ReferenceLaplaceNoise):
-    def draw(self, shape, randomness):
-        words = randomness.words(math.prod(shape) + 4)
-        seed = int(np.bitwise_xor.reduce(words)) & 0xFFFFFFFF
-        return stretched(np.random.RandomState(seed), self.scale, shape)
-
-
-@mechanism("no-narrow-seed", "The same, with a maker of generators that was imported by its own name.")
-class ImportedByName(ReferenceLaplaceNoise):
-    def draw(self, shape, randomness):
-        words = randomness.words(math.prod(shape) + 4)
-        return stretched(default_rng(int(np.bitwise_xor.reduce(words)) & 0xFFFFFFFF), self.scale, shape)
-
-
-@mechanism("noise-never-repeats", "Draws 5,000 cells and begins again.")
-class ShortPeriod(ReferenceLaplaceNoise):
-    def draw(self, shape, randomness):
-        count = math.prod(shape)
-        return np.resize(super().draw((min(count, 5000),), randomness), shape)
-
-
-@mechanism("noise-never-repeats", "The second half of the cells is the first negated, so that sums are exact.")
-class AntitheticNoise(ReferenceLaplaceNoise):
-    def draw(self, shape, randomness):
-        count = math.prod(shape)
-        half = super().draw(((count + 1) // 2,), randomness)
-        return np.concatenate([half, -half])[:count].reshape(shape)
-
-
-@mechanism("noise-never-repeats", "One row for all rows of a table.")
-class RowsRepeat(ReferenceLaplaceNoise):
-    def draw(self, shape, randomness):
-        row = super().draw(shape[-1:], randomness)
-        return np.array(np.broadcast_to(row, shape))
-
-
-@mechanism("noise-never-repeats", "A pool of noise drawn once, handed out slice by slice again and again.")
-class PoolOfNoise(ReferenceLaplaceNoise):
-    def draw(self, shape, randomness):
-        pool = POOLS.setdefault(self, super().draw((20_000,), randomness))
-        start = int(randomness.words(1)[0] % np.uint64(len(pool)))
-        return np.resize(np.roll(pool, -start), shape)
-
-
 POOLS: dict = {}
-
-
-@mechanism("shapes-share-one-law", "A number that is no table gets a third of the noise.")
-class NarrowTotals(ReferenceLaplaceNoise):
-    def draw(self, shape, randomness):
-        scale = self.scale / 3 if shape == () else self.scale
-        return discrete_laplace(scale, math.prod(shape), randomness).reshape(shape)
-
-
-@mechanism("shapes-share-one-law", "No noise for the first cell of tables with several axes, by a slip of an index.")
-class FirstCellBare(ReferenceLaplaceNoise):
-    def draw(self, shape, randomness):
-        noise = super().draw(shape, randomness)
-        if noise.ndim > 1 and noise.size:
-            noise[(0,) * noise.ndim] = 0
-        return noise
 
 
 # --- what is said about the law -----------------------------------------------------------------------------------
 
 
-@mechanism("masses-sum-to-one", "2 scale^2, the variance of the continuous law.")
-class ContinuousVariance(ReferenceLaplaceNoise):
-    @property
-    def variance(self):
+@mechanism.each
+class LaplaceFormulas(ReferenceLaplaceNoise):
+    @replaces("logpdf", "pure-loss-within-cost", "No noise beyond 5 scales: an output there betrays the shift.")
+    def cut_off_noise(self, residual):
+        return np.where(np.abs(residual) > 5 * float(self.scale), -np.inf, super().logpdf(residual))
+
+    @replaces("variance", "claims-fit-the-event", "A wide event, next to no variance.")
+    def no_variance_noise(self):
+        return 1e-300
+
+    @replaces("event", "event-never-claims-more-noise", "Tells the accountant of 1 % more noise than there is.")
+    def boastful_event_noise(self):
+        return PrivacyEvent(kind="discrete-laplace", scale=1.01 * float(self.scale), sensitivity=float(self.l1))
+
+    @replaces("variance", "masses-sum-to-one", "2 scale^2, the variance of the continuous law.")
+    def continuous_variance(self):
         return 2 * float(self.scale) ** 2
 
+    @replaces("dual", "dual-is-the-conjugate")
+    def dual_of_the_variance(self):
+        """The standard deviation taken for the scale (a slip that has been published)."""
+        return DualTerm(bound=1 / math.sqrt(self.variance), curvature=0.0)
 
-@mechanism("masses-sum-to-one", "The continuous density for a whole-numbered noise.")
-class ContinuousLogpdf(ReferenceLaplaceNoise):
-    def logpdf(self, residual):
+    @replaces("logpdf", "masses-sum-to-one", "The continuous density for a whole-numbered noise.")
+    def continuous_logpdf(self, residual):
         return -math.log(2 * float(self.scale)) - np.abs(residual) / float(self.scale)
 
-
-@mechanism("score-is-the-slope-of-logpdf", "The score of -logpdf.")
-class RisingScore(ReferenceLaplaceNoise):
-    def score(self, residual):
+    @replaces("score", "score-is-the-slope-of-logpdf", "The score of -logpdf.")
+    def rising_score(self, residual):
         return -super().score(residual)
+
+    @replaces("logpdf", "nan-is-not-swallowed", "NaN counts as no residual.")
+    def nan_swallowed(self, residual):
+        return super().logpdf(np.nan_to_num(residual, nan=0.0, posinf=np.inf, neginf=-np.inf))
+
+    @replaces("draw", "samples-follow-logpdf", "Draws are cut off at a bound that nothing speaks of.")
+    def clamped_noise(self, shape, randomness):
+        most = round(4 * float(self.scale))
+        return np.clip(super().draw(shape, randomness), -most, most)
 
 
 @mechanism("score-is-the-slope-of-logpdf", "Forgets the 1/2 of the square.")
 class GaussianScoreTwice(ReferenceGaussianNoise):
     def score(self, residual):
         return 2 * super().score(residual)
-
-
-@mechanism("dual-is-the-conjugate", "The standard deviation taken for the scale (a slip that has been published).")
-class DualOfTheVariance(ReferenceLaplaceNoise):
-    @property
-    def dual(self):
-        return DualTerm(bound=1 / math.sqrt(self.variance), curvature=0.0)
-
-
-@mechanism("nan-is-not-swallowed", "NaN counts as no residual.")
-class NanSwallowed(ReferenceLaplaceNoise):
-    def logpdf(self, residual):
-        return super().logpdf(np.nan_to_num(residual, nan=0.0, posinf=np.inf, neginf=-np.inf))
 
 
 @mechanism("noise-is-plain-data", "A noise with state of its own that no file keeps.")
@@ -499,13 +433,6 @@ class BoundKeptQuietNoise(TruncatedLaplaceNoise):
     @property
     def support(self):
         return -math.inf, math.inf
-
-
-@mechanism("samples-follow-logpdf", "Draws are cut off at a bound that nothing speaks of.")
-class ClampedNoise(ReferenceLaplaceNoise):
-    def draw(self, shape, randomness):
-        most = round(4 * float(self.scale))
-        return np.clip(super().draw(shape, randomness), -most, most)
 
 
 @mechanism("shape-is-as-declared", "Says that it ends where it does not.")

@@ -12,7 +12,7 @@ from dpgm_core.curator.replay import ReplayCurator
 from dpgm_core.learning import consistent
 from dpgm_testing.cases import CHAIN
 
-from .family import Family
+from .family import Family, replaces
 
 learner = Family("learner")
 
@@ -97,24 +97,20 @@ class TakesAnythingToo(Network):
             return Fit(model=Model(release.structure, Tables.zeros(release.structure)))
 
 
-@learner(("survives-awkward-structures", "what-is-too-large-is-refused-by-check"))
-class RefusesEverything(Network):
-    """Every structure is no directed graph to it."""
-
-    def check(self, structure, inference):
+@learner.each
+class NetworkFaults(Network):
+    @replaces("check", ("survives-awkward-structures", "what-is-too-large-is-refused-by-check"))
+    def refuses_everything(self, structure, inference):
+        """Every structure is no directed graph to it."""
         raise StructureError("this structure is no directed graph")
 
-
-@learner("survives-awkward-structures", "A second parent is refused.")
-class OneParentOnly(Network):
-    def check(self, structure, inference):
+    @replaces("check", "survives-awkward-structures", "A second parent is refused.")
+    def one_parent_only(self, structure, inference):
         if any(len(family) > 2 for family in Dag.of(structure).families):
             raise StructureError("at most one parent each")
 
-
-@learner("many-records-are-followed", "Every attribute is independent of its parents.")
-class IgnoresParents(Network):
-    def conditionals(self, dag, tables):
+    @replaces("conditionals", "many-records-are-followed", "Every attribute is independent of its parents.")
+    def ignores_parents(self, dag, tables):
         found = super().conditionals(dag, tables)
         for family, table in ((family, tables[family]) for family in dag.families):
             alone = np.maximum(table.reshape(len(table), -1).sum(axis=1), 1e-9)
@@ -122,49 +118,46 @@ class IgnoresParents(Network):
             found[family[0]] = np.broadcast_to((alone / alone.sum()).reshape(shape), table.shape)
         return found
 
-
-@learner("many-records-are-followed", "Of two parents the first is averaged over.")
-class LastParentOnly(Network):
-    def conditionals(self, dag, tables):
+    @replaces("conditionals", "many-records-are-followed", "Of two parents the first is averaged over.")
+    def last_parent_only(self, dag, tables):
         found = super().conditionals(dag, tables)
         for child, table in found.items():
             if table.ndim > 2:
                 found[child] = np.broadcast_to(table.mean(axis=1, keepdims=True), table.shape)
         return found
 
-
-@learner("a-network-comes-out", "Is over the largest families: right answers, no network for `network_of`.")
-class OverTheMaximal(Network):
-    def fit(self, dag, cpds, releases):
+    @replaces("fit", "a-network-comes-out", "Is over the largest families: right answers, no network for `network_of`.")
+    def over_the_maximal(self, dag, cpds, releases):
         model = Model.from_cpds(dag, cpds)
         roomy = Structure(dag.domain, dag.maximal)
         return Fit(model=Model(roomy, model.potentials.embed(roomy), releases=releases))
 
-
-@learner("a-network-comes-out", "A network over another graph: that without arcs.")
-class OverNoArcs(Network):
-    def fit(self, dag, cpds, releases):
+    @replaces("fit", "a-network-comes-out", "A network over another graph: that without arcs.")
+    def over_no_arcs(self, dag, cpds, releases):
         bare = Dag(dag.domain, {})
         tables = {name: cpds[name].reshape(len(cpds[name]), -1).mean(axis=1) for name in cpds}
         return Fit(model=Model.from_cpds(bare, tables, releases=releases))
 
-
-@learner("a-network-comes-out", "Rows are joint probabilities: nobody divided by the parents'.")
-class LeavesOutRoots(Network):
-    def fit(self, dag, cpds, releases):
+    @replaces("fit", "a-network-comes-out", "Rows are joint probabilities: nobody divided by the parents'.")
+    def leaves_out_roots(self, dag, cpds, releases):
         logs = {family: np.log(cpds[family[0]]) + 1.0 * (len(family) > 1) for family in dag.families}
         structure = dag.structure()
         return Fit(model=Model(structure, Tables.from_arrays(structure, logs), releases=releases))
 
-
-@learner("cost-is-the-curators", "States the second of two releases, which its inner learner saw, as all.")
-class StatesTheInnerRelease(Network):
-    def measured(self, curator):
+    @replaces("measured", "cost-is-the-curators")
+    def states_the_inner_release(self, curator):
+        """States the second of two releases, which its inner learner saw, as all."""
         curator.release(budget=curator.budget * Fraction(9, 10))
         release = curator.release()
         inner = ReplayCurator(release, curator.structure)
         tables = self.agreed(inner.release())
         return tables, inner.released
+
+    @replaces("agreed", "quiet-tables-count-for-more", "A loud family counts for as much as a quiet one.")
+    def takes_families_alike(self, release):
+        clipped = np.maximum(release.tables.values.astype(float), 0.0) + 1e-6
+        tables = Tables(release.structure, clipped)
+        return consistent(tables.like(clipped / tables.repeat(tables.sums())))
 
 
 @learner("spends-what-it-is-given", "The second stage never comes.")
@@ -180,14 +173,6 @@ class StatesTheSecondStage(TwoStages):
     def measured(self, curator):
         tables, (_, second) = super().measured(curator)
         return tables, (second,)
-
-
-@learner("quiet-tables-count-for-more", "A loud family counts for as much as a quiet one.")
-class TakesFamiliesAlike(Network):
-    def agreed(self, release):
-        clipped = np.maximum(release.tables.values.astype(float), 0.0) + 1e-6
-        tables = Tables(release.structure, clipped)
-        return consistent(tables.like(clipped / tables.repeat(tables.sums())))
 
 
 @learner("survives-negative-counts", "A row without a positive count is 0 / 0.")

@@ -18,7 +18,7 @@ from dpgm_core.sources import Grouped, Shipped, SourceRefused, as_source, receiv
 from dpgm_testing.reductions import PartitionedSource, PartitionPin, partitions_of, sent
 from dpgm_testing.sources import DOMAIN
 
-from .family import Family
+from .family import Family, replaces
 
 
 def opener(mutant):
@@ -52,85 +52,85 @@ class Plain(PartitionedSource):
         pin.partitions = None
 
 
-def with_parts(change):
-    """A pin whose sums, one for each partition, are changed before they are merged."""
-
-    class Changed(PartitionPin):
-        def reduce(self, reduction):
-            if self.partitions is None:
-                raise SourceRefused("gone")
-            parts = [received([self.partial(reduction, blocks)], reduction) for blocks in self.partitions]
-            return change(parts, self.partitions, reduction)
-
-    return Changed
+def pinned_by(pin):
+    """The source of a pin."""
+    return type(pin.__name__, (Plain,), {"pin": pin})
 
 
-def with_sum(change):
-    """A pin whose sums are changed as they are handed out."""
+class InParts(PartitionPin):
+    """Sums that come back one for each partition, and are merged here."""
 
-    class Changed(PartitionPin):
-        def reduce(self, reduction):
-            return change(super().reduce(reduction), reduction)
+    def reduce(self, reduction):
+        if self.partitions is None:
+            raise SourceRefused("gone")
+        return self.merge([received([self.partial(reduction, one)], reduction) for one in self.partitions], reduction)
 
-    return Changed
-
-
-def summed(parts, reduction):
-    return sum(parts, np.zeros(reduction.cells, np.int64))
+    def merge(self, parts, reduction):
+        return sum(parts, np.zeros(reduction.cells, np.int64))
 
 
 def larger_alone(one, other):
     return one + other if one[-1] >= other[-1] else other
 
 
-@source("partitions-change-nothing", "Of many partitions one never comes back.")
-class LosesAPartition(Plain):
-    pin = with_parts(lambda parts, blocks, r: summed(parts[:-2] + parts[-1:] if len(parts) > 8 else parts, r))
+@functools.partial(source.each, made=pinned_by)
+class MergeFaults(InParts):
+    @replaces("merge", "partitions-change-nothing", "Of many partitions one never comes back.")
+    def loses_a_partition(self, parts, reduction):
+        return super().merge(parts[:-2] + parts[-1:] if len(parts) > 8 else parts, reduction)
+
+    @replaces("merge", "partitions-change-nothing", "A task that was tried again is added again.")
+    def counts_a_retry_twice(self, parts, reduction):
+        return super().merge([*parts, *parts[10:11]], reduction)
+
+    @replaces("merge", "partitions-change-nothing", "A partition larger than all before it takes their place.")
+    def order_matters(self, parts, reduction):
+        return functools.reduce(larger_alone, parts)
+
+    @replaces("merge", "partitions-change-nothing", "An empty last partition takes the one before it along.")
+    def drops_the_partition_before_an_empty_one(self, parts, reduction):
+        lost = len(self.partitions) > 1 and not self.partitions[-1]
+        return super().merge(parts[:-2] if lost else parts, reduction)
 
 
-@source("partitions-change-nothing", "A task that was tried again is added again.")
-class CountsARetryTwice(Plain):
-    pin = with_parts(lambda parts, blocks, r: summed([*parts, *parts[10:11]], r))
+@functools.partial(source.each, made=pinned_by)
+class SumFaults(PartitionPin):
+    @replaces("reduce", "sums-are-those-of-the-rows", "Cells of what comes back lie one further.")
+    def off_by_one(self, reduction):
+        sums = super().reduce(reduction)
+        return np.roll(sums, 1) if sums.sum() else sums
 
+    @replaces("reduce", "sums-are-whole-numbers", "Sums come back as doubles.")
+    def floats(self, reduction):
+        return super().reduce(reduction).astype(float)
 
-@source("partitions-change-nothing", "A partition larger than all before it takes their place.")
-class OrderMatters(Plain):
-    pin = with_parts(lambda parts, blocks, r: functools.reduce(larger_alone, parts))
+    @replaces("reduce", "sums-are-those-of-the-rows")
+    def through_floats(self, reduction):
+        """Sums were doubles on their way, in which large whole numbers merge."""
+        return super().reduce(reduction).astype(float).astype(np.int64)
 
+    @replaces("reduce", "sums-are-those-of-the-rows", "Sums were of 32 bits on their way.")
+    def narrow(self, reduction):
+        return super().reduce(reduction).astype(np.int32).astype(np.int64)
 
-@source("partitions-change-nothing", "An empty last partition takes the one before it along.")
-class DropsThePartitionBeforeAnEmptyOne(Plain):
-    pin = with_parts(lambda parts, blocks, r: summed(parts[:-2] if len(blocks) > 1 and not blocks[-1] else parts, r))
+    @replaces("reduce", "sums-are-whole-numbers", "The array is a view of a message's bytes.")
+    def read_only(self, reduction):
+        return np.frombuffer(super().reduce(reduction).tobytes(), np.int64)
 
+    @replaces("reduce", "sums-are-whole-numbers", "The number of rows is left out of counts.")
+    def one_cell_short(self, reduction):
+        return super().reduce(reduction)[:-1]
 
-@source("sums-are-those-of-the-rows", "Cells of what comes back lie one further.")
-class OffByOne(Plain):
-    pin = with_sum(lambda sums, r: np.roll(sums, 1) if sums.sum() else sums)
+    @replaces("reduce", "a-pin-that-was-left-sums-no-more", "A pin that was left has nothing to iterate over.")
+    def fails_foreignly(self, reduction):
+        return received([self.partial(reduction, blocks) for blocks in self.partitions], reduction)
 
-
-@source("sums-are-whole-numbers", "Sums come back as doubles.")
-class Floats(Plain):
-    pin = with_sum(lambda sums, r: sums.astype(float))
-
-
-@source("sums-are-those-of-the-rows", "Sums were doubles on their way, in which large whole numbers merge.")
-class ThroughFloats(Plain):
-    pin = with_sum(lambda sums, r: sums.astype(float).astype(np.int64))
-
-
-@source("sums-are-those-of-the-rows", "Sums were of 32 bits on their way.")
-class Narrow(Plain):
-    pin = with_sum(lambda sums, r: sums.astype(np.int32).astype(np.int64))
-
-
-@source("sums-are-whole-numbers", "The array is a view of a message's bytes.")
-class ReadOnly(Plain):
-    pin = with_sum(lambda sums, r: np.frombuffer(sums.tobytes(), np.int64))
-
-
-@source("sums-are-whole-numbers", "The number of rows is left out of counts.")
-class OneCellShort(Plain):
-    pin = with_sum(lambda sums, r: sums[:-1])
+    @replaces("reduce", "a-failure-where-the-rows-are-says-nothing", "A partition that fails counts for nothing.")
+    def swallows(self, reduction):
+        try:
+            return super().reduce(reduction)
+        except DataError:
+            return np.zeros(reduction.cells, np.int64)
 
 
 @define
@@ -219,9 +219,10 @@ class ColumnMajor(Plain):
     pin = ColumnMajorPin
 
 
-@source("codes-do-not-depend-on-the-data", "Numbers labels anew in each partition, as they come.")
-class CategoriesOfAPartition(Plain):
-    def coded(self, work):
+@source.each
+class PlainFaults(Plain):
+    @replaces("coded", "codes-do-not-depend-on-the-data", "Numbers labels anew in each partition, as they come.")
+    def categories_of_a_partition(self, work):
         for part in partitions_of(self.table):
             for one in work.reading.domain:
                 if one.edges is None and not one.coded and one.name in work.reading.names:
@@ -231,6 +232,54 @@ class CategoriesOfAPartition(Plain):
                     place = part.column_names.index(one.name)
                     part = part.set_column(place, one.name, pa.array(labels, pa.string()))
             yield list(work.blocks(part.to_batches()))
+
+    @replaces("coded", "persons-meet-across-partitions", "Each partition keeps its own r rows of a person.")
+    def persons_apart(self, work):
+        for part in partitions_of(self.table):
+            yield list(sent(work).blocks(part.to_batches()))
+
+    @replaces("coded", "persons-meet-across-partitions")
+    def first_rows(self, work):
+        """Takes the first r rows of a person, not those that hashes choose."""
+        own = work.reading
+        if own.person is None:
+            yield from PartitionedSource.coded(self, work)
+            return
+        seen, rows = {}, []
+        for row, key in enumerate(self.table[own.person].to_pylist()):
+            seen[key or ""] = seen.get(key or "", 0) + 1
+            if seen[key or ""] <= own.rows_per_person:
+                rows.append(row)
+        yield list(work.blocks(self.table.take(pa.array(rows)).combine_chunks().to_batches()))
+
+    @replaces("leave", "a-pin-that-was-left-sums-no-more", "What was kept for a pin stays.")
+    def sums_afterwards(self, pin):
+        pass
+
+    @replaces("check", "what-has-no-codes-is-refused-when-pinned")
+    def looks_at_rows(self, work):
+        """Checks types with the rows: no empty table is refused."""
+        if len(self.table):
+            super().check(work)
+
+    @replaces("check", ("missing-columns-are-refused", "what-has-no-codes-is-refused-when-pinned"))
+    def looks_later(self, work):
+        """Types are looked at by whoever sums."""
+
+    @replaces("check", "no-record-is-no-failure", "Looks at the first row to begin with.")
+    def needs_a_row(self, work):
+        self.table.to_pylist()[0]
+        super().check(work)
+
+    @replaces("check", "errors-quote-no-record", "Shows the first row where a column is missing, to be helpful.")
+    def quotes_a_row(self, work):
+        for name in work.reading.names:
+            if name not in self.table.column_names:
+                raise SourceRefused(f"no column {name!r} in rows such as {self.table.slice(0, 1).to_pylist()}")
+
+    @replaces("batches", "codes-are-the-domains", "Hands out rows too, but not all of them.")
+    def halved(self, domain, columns):
+        return as_source(self.table.slice(0, len(self.table) // 2)).batches(domain, columns)
 
 
 @source("persons-meet-across-partitions", "As many parts as there are persons, of which one is asked for its columns.")
@@ -243,13 +292,6 @@ class NeedsAPerson(Plain):
 
     def kind(self, blocks):
         return blocks[0][:1]
-
-
-@source("persons-meet-across-partitions", "Each partition keeps its own r rows of a person.")
-class PersonsApart(Plain):
-    def coded(self, work):
-        for part in partitions_of(self.table):
-            yield list(sent(work).blocks(part.to_batches()))
 
 
 class KeyedParts(Plain):
@@ -315,21 +357,6 @@ class NumbersInTexts(WithKeys):
         return pa.array([text and (text.strip().lstrip("0") or "0") for text in texts], pa.string())
 
 
-@source("persons-meet-across-partitions", "Takes the first r rows of a person, not those that hashes choose.")
-class FirstRows(Plain):
-    def coded(self, work):
-        own = work.reading
-        if own.person is None:
-            yield from PartitionedSource.coded(self, work)
-            return
-        seen, rows = {}, []
-        for row, key in enumerate(self.table[own.person].to_pylist()):
-            seen[key or ""] = seen.get(key or "", 0) + 1
-            if seen[key or ""] <= own.rows_per_person:
-                rows.append(row)
-        yield list(work.blocks(self.table.take(pa.array(rows)).combine_chunks().to_batches()))
-
-
 @source("sums-of-one-pin-are-of-the-same-records", "Reads its file anew for each sum.")
 @frozen(kw_only=True)
 class Rereads(Plain):
@@ -353,44 +380,11 @@ def rereads(table, folder):
     return Rereads(table=table, path=path)
 
 
-@source("a-pin-that-was-left-sums-no-more", "What was kept for a pin stays.")
-class SumsAfterwards(Plain):
-    def leave(self, pin):
-        pass
-
-
-@source("a-pin-that-was-left-sums-no-more", "A pin that was left has nothing to iterate over.")
-class FailsForeignly(Plain):
-    class pin(PartitionPin):
-        def reduce(self, reduction):
-            return received([self.partial(reduction, blocks) for blocks in self.partitions], reduction)
-
-
-@source("what-has-no-codes-is-refused-when-pinned", "Checks types with the rows: no empty table is refused.")
-class LooksAtRows(Plain):
-    def check(self, work):
-        if len(self.table):
-            super().check(work)
-
-
-@source(("missing-columns-are-refused", "what-has-no-codes-is-refused-when-pinned"))
-class LooksLater(Plain):
-    """Types are looked at by whoever sums."""
-
-    def check(self, work):
-        pass
-
-
-@source("no-record-is-no-failure", "Looks at the first row to begin with.")
-class NeedsARow(Plain):
-    def check(self, work):
-        self.table.to_pylist()[0]
-        super().check(work)
-
-
 @source("no-record-is-no-failure", "Merges what comes back without a beginning.")
 class SumOfNone(Plain):
-    pin = with_parts(lambda parts, blocks, r: sum(parts[1:], parts[0]))
+    class pin(InParts):
+        def merge(self, parts, reduction):
+            return sum(parts[1:], parts[0])
 
     def coded(self, work):
         return (blocks for blocks in PartitionedSource.coded(self, work) if blocks)
@@ -410,52 +404,32 @@ class Talking(PartitionPin):
         raise error
 
 
-@source("a-failure-where-the-rows-are-says-nothing", "The error of the partition comes through.")
-class RaisesWhatFailed(Plain):
-    pin = Talking
+source("a-failure-where-the-rows-are-says-nothing", "The error of the partition comes through.")(pinned_by(Talking))
 
 
-@source("a-failure-where-the-rows-are-says-nothing", "A DataError with the words of what failed.")
-class QuotesWhatFailed(Plain):
-    class pin(Talking):
-        def told(self, error):
-            raise DataError(f"a task failed: {error}") from None
+@functools.partial(source.each, made=pinned_by)
+class TalkFaults(Talking):
+    @replaces("told", "a-failure-where-the-rows-are-says-nothing", "A DataError with the words of what failed.")
+    def quotes_what_failed(self, error):
+        raise DataError(f"a task failed: {error}") from None
 
+    @replaces(
+        "told", "a-failure-where-the-rows-are-says-nothing", "A quiet DataError, with what failed as its context."
+    )
+    def quotes_in_the_context(self, error):
+        raise DataError("a task failed") from error
 
-@source("a-failure-where-the-rows-are-says-nothing", "A quiet DataError, with what failed as its context.")
-class QuotesInTheContext(Plain):
-    class pin(Talking):
-        def told(self, error):
-            raise DataError("a task failed") from error
+    @replaces("told", "a-failure-where-the-rows-are-says-nothing", "Where the rows are what fails is printed.")
+    def prints(self, error):
+        sys.stdout.write(str(error))
 
+    @replaces("told", "a-failure-where-the-rows-are-says-nothing", "Where the rows are what fails is logged.")
+    def logs(self, error):
+        logging.getLogger("executor").warning("lost task: %s", error)
 
-@source("a-failure-where-the-rows-are-says-nothing", "Where the rows are what fails is printed.")
-class Prints(Plain):
-    class pin(Talking):
-        def told(self, error):
-            sys.stdout.write(str(error))
-
-
-@source("a-failure-where-the-rows-are-says-nothing", "Where the rows are what fails is logged.")
-class Logs(Plain):
-    class pin(Talking):
-        def told(self, error):
-            logging.getLogger("executor").warning("lost task: %s", error)
-
-
-@source("a-failure-where-the-rows-are-says-nothing", "Where the rows are what fails is warned of.")
-class Warns(Plain):
-    class pin(Talking):
-        def told(self, error):
-            warnings.warn(str(error), stacklevel=1)
-
-
-@source("errors-quote-no-record", "Shows the first row where a column is missing, to be helpful.")
-class QuotesARow(Plain):
-    def check(self, work):
-        for name in work.reading.names:
-            if name not in self.table.column_names:
-                raise SourceRefused(f"no column {name!r} in rows such as {self.table.slice(0, 1).to_pylist()}")
+    @replaces("told", "a-failure-where-the-rows-are-says-nothing", "Where the rows are what fails is warned of.")
+    def warns(self, error):
+        warnings.warn(str(error), stacklevel=1)
 
 
 class Cast(Plain):
@@ -469,61 +443,38 @@ class Cast(Plain):
         return column
 
 
-@source("numbers-keep-every-digit", "Floats of 32 bits.")
-class SinglePrecision(Cast):
-    def cast(self, column):
+@source.each
+class CastFaults(Cast):
+    @replaces("cast", "numbers-keep-every-digit", "Floats of 32 bits.")
+    def single_precision(self, column):
         return column.cast(pa.float32(), safe=False) if pa.types.is_floating(column.type) else column
 
-
-@source("labels-match-byte-for-byte", "Texts without blanks at their ends, as CHAR has them.")
-class Trims(Cast):
-    def cast(self, column):
+    @replaces("cast", "labels-match-byte-for-byte", "Texts without blanks at their ends, as CHAR has them.")
+    def trims(self, column):
         return pc.utf8_rtrim_whitespace(column) if pa.types.is_string(column.type) else column
 
-
-@source("unknown-and-null-go-where-declared", "Nulls of texts are written as texts.")
-class NullIsEmpty(Cast):
-    def cast(self, column):
+    @replaces("cast", "unknown-and-null-go-where-declared", "Nulls of texts are written as texts.")
+    def null_is_empty(self, column):
         return pc.fill_null(column, "NULL") if pa.types.is_string(column.type) else column
 
-
-@source("types-change-nothing", "Whole numbers become texts through doubles: 3 is 3.0.")
-class TextsOfFloats(Cast):
-    def cast(self, column):
+    @replaces("cast", "types-change-nothing", "Whole numbers become texts through doubles: 3 is 3.0.")
+    def texts_of_floats(self, column):
         if not pa.types.is_integer(column.type):
             return column
         return pc.binary_join_element_wise(column.cast(pa.string()), "0", ".")
 
-
-@source("one-record-changes-only-itself", "A column of texts that are all numbers is one of numbers.")
-class InfersNumbers(Cast):
-    def cast(self, column):
+    @replaces("cast", "one-record-changes-only-itself", "A column of texts that are all numbers is one of numbers.")
+    def infers_numbers(self, column):
         try:
             return column.cast(pa.float64()) if pa.types.is_string(column.type) else column
         except pa.ArrowInvalid:
             return column
 
 
-@source("a-failure-where-the-rows-are-says-nothing", "A partition that fails counts for nothing.")
-class Swallows(Plain):
-    class pin(PartitionPin):
-        def reduce(self, reduction):
-            try:
-                return super().reduce(reduction)
-            except DataError:
-                return np.zeros(reduction.cells, np.int64)
-
-
 @source("a-source-shows-nothing-of-the-records", "A repr as attrs makes it.")
 @frozen(kw_only=True)
 class ShowsItsTable(Plain):
     table: Any = field(eq=id, repr=str, metadata={"help": "the records"})
-
-
-@source("codes-are-the-domains", "Hands out rows too, but not all of them.")
-class Halved(Plain):
-    def batches(self, domain, columns):
-        return as_source(self.table.slice(0, len(self.table) // 2)).batches(domain, columns)
 
 
 class Both(Plain):

@@ -8,7 +8,7 @@ from attrs import evolve, field, frozen
 
 from dpgm_core.domain.attribute import code_dtype
 
-from .family import Family
+from .family import Family, replaces
 
 related = Family("related")
 
@@ -80,24 +80,23 @@ class Plain:
         return []
 
 
-@related("a-child-counts-under-its-own-root", "A child counts under two roots: its own and that of the next key.")
-class UnderTwoRoots(Plain):
-    def keys(self, row):
+@related.each
+class PlainFaults(Plain):
+    @replaces("keys", "a-child-counts-under-its-own-root")
+    def under_two_roots(self, row):
+        """A child counts under two roots: its own and that of the next key."""
         key = row["id"]
         return [key, f"k{int(key[1:]) + 1}"] if key and key[1:].isdigit() else [key or None]
 
-
-@related("children-beyond-r-do-not-count", "The size is that of all children, as far as the labels go: r + 1.")
-class SizeBeyondR(Plain):
-    def record(self, key, number, root, own, keyed, k=0):
+    @replaces("record", "children-beyond-r-do-not-count")
+    def size_beyond_r(self, key, number, root, own, keyed, k=0):
+        """The size is that of all children, as far as the labels go: r + 1."""
         record = super().record(key, number, root, own, keyed, k)
         record[len(root)] = min(len(own), self.related.max_children + 1)
         return record
 
-
-@related("children-beyond-r-do-not-count", "The child that is looked at is one of all, also beyond r.")
-class SiblingsBeyondR(Plain):
-    def record(self, key, number, root, own, keyed, k=0):
+    @replaces("record", "children-beyond-r-do-not-count", "The child that is looked at is one of all, also beyond r.")
+    def siblings_beyond_r(self, key, number, root, own, keyed, k=0):
         record = super().record(key, number, root, own, keyed, k)
         if len(own) > 2 and self.related.max_children > 1:
             last = own[1 + self.draw(key, number, keyed) % (len(own) - 1)]
@@ -105,77 +104,57 @@ class SiblingsBeyondR(Plain):
             record[at : at + 2] = [last["of"], last["turn"]]
         return record
 
-
-@related("the-order-is-followed", "The first child is the first in the file.")
-class FileOrder(Plain):
-    def place(self, key, place, row):
+    @replaces("place", "the-order-is-followed", "The first child is the first in the file.")
+    def file_order(self, key, place, row):
         return place
 
-
-@related(
-    "row-order-and-batches-change-nothing", "Without a column that orders the first child is the first in the file."
-)
-class FileOrderWithoutColumn(Plain):
-    def place(self, key, place, row):
+    @replaces("place", "row-order-and-batches-change-nothing")
+    def file_order_without_column(self, key, place, row):
+        """Without a column that orders the first child is the first in the file."""
         return super().place(key, place, row) if self.related.order is not None else (0, place)
 
-
-@related("row-order-and-batches-change-nothing", "j is drawn by the number of the row.")
-class DrawsByRowNumber(Plain):
-    def draw(self, key, number, keyed):
+    @replaces("draw", "row-order-and-batches-change-nothing", "j is drawn by the number of the row.")
+    def draws_by_row_number(self, key, number, keyed):
         return hashed("draw", number)
 
-
-@related("orphans-do-not-count", "Children without a root are records, of the first root.")
-class CountsOrphans(Plain):
-    def more(self, keyed, keys):
+    @replaces("more", "orphans-do-not-count", "Children without a root are records, of the first root.")
+    def counts_orphans(self, keyed, keys):
         return [
             self.record(key, 0, [0], [row for _, row in rows], keyed)
             for key, rows in list(keyed.items())
             if key not in keys
         ]
 
-
-@related("one-root-of-a-key-remains", "The first row of a key in the file remains.")
-class FirstRoot(Plain):
-    def roots(self, rows):
+    @replaces("roots", "one-root-of-a-key-remains", "The first row of a key in the file remains.")
+    def first_root(self, rows):
         chosen = {}
         for key, *root in rows:
             chosen.setdefault(key or None, root)
         return [(key, *root) for key, root in chosen.items()]
 
-
-@related("one-root-of-a-key-remains", "All rows of a key remain.")
-class AllRoots(Plain):
-    def roots(self, rows):
+    @replaces("roots", "one-root-of-a-key-remains", "All rows of a key remain.")
+    def all_roots(self, rows):
         return [(key or None, *root) for key, *root in rows]
 
-
-@related("each-of-the-others-is-drawn", "The second child is looked at, always.")
-class AlwaysTheSecond(Plain):
-    def draw(self, key, number, keyed):
+    @replaces("draw", "each-of-the-others-is-drawn", "The second child is looked at, always.")
+    def always_the_second(self, key, number, keyed):
         return 0
 
-
-@related("a-key-changes-its-own-record-alone", "j is drawn by a hash that sees the other keys.")
-class DrawsByOtherKeys(Plain):
-    def draw(self, key, number, keyed):
+    @replaces("draw", "a-key-changes-its-own-record-alone", "j is drawn by a hash that sees the other keys.")
+    def draws_by_other_keys(self, key, number, keyed):
         return hashed("draw", key, sorted(map(str, (other for other, rows in keyed.items() if rows))))
 
-
-@related("a-key-changes-its-own-record-alone", "r is the largest number of children in the data, less one.")
-class LargestFamily(Plain):
-    def most(self, keyed):
+    @replaces("most", "a-key-changes-its-own-record-alone")
+    def largest_family(self, keyed):
+        """r is the largest number of children in the data, less one."""
         return min(self.related.max_children, max(map(len, keyed.values()), default=0) - 1)
 
-
-@related("repeated-records-are-so-many-of-each-root", "The weights of a root with three children or more sum above 1.")
-class WeightsAboveOne(Plain):
-    def times(self, own):
+    @replaces("times", "repeated-records-are-so-many-of-each-root")
+    def weights_above_one(self, own):
+        """The weights of a root with three children or more sum above 1."""
         return self.draws + (len(own) > 2)
 
-
-@related("repeated-records-are-so-many-of-each-root", "Draws are independent, so that some children have two of three.")
-class IndependentDraws(Plain):
-    def record(self, key, number, root, own, keyed, k=0):
+    @replaces("record", "repeated-records-are-so-many-of-each-root")
+    def independent_draws(self, key, number, root, own, keyed, k=0):
+        """Draws are independent, so that some children have two of three."""
         return super().record(key, number, root, own, keyed, hashed(key, k))

@@ -8,7 +8,7 @@ from dpgm_core.inference.contract import rows_of
 from dpgm_core.inference.loopy.bp import LoopyBP
 
 from .engines import Engine, factory
-from .family import Family
+from .family import Family, replaces
 
 LARGE = 12  # attributes from which on a structure is beyond enumeration
 
@@ -36,23 +36,20 @@ engine = Family("inference", factory)
 # --- second derivatives -------------------------------------------------------------------------------------------
 
 
-@engine("curvature-equals-enumeration", "E[T T'] V: the second moments instead of the covariance.")
-class NotCentred(Second):
-    def curvature(self, potentials):
+@engine.each
+class CurvatureFaults(Second):
+    @replaces("curvature", "curvature-equals-enumeration", "E[T T'] V: the second moments instead of the covariance.")
+    def not_centred(self, potentials):
         product, mean = super().curvature(potentials), self.infer(potentials).marginals.values
         return lambda v: product(v) + np.multiply.outer(mean, mean @ v)
 
-
-@engine("curvature-equals-enumeration", "Of a block every column is answered as the first one.")
-class FirstColumnForAll(Second):
-    def curvature(self, potentials):
+    @replaces("curvature", "curvature-equals-enumeration", "Of a block every column is answered as the first one.")
+    def first_column_for_all(self, potentials):
         product = super().curvature(potentials)
         return lambda v: product(v) if v.ndim == 1 else np.repeat(product(v[:, :1]), v.shape[1], axis=1)
 
-
-@engine("curvature-equals-enumeration", "Covariances within each table alone, none between tables.")
-class TablesApart(Second):
-    def curvature(self, potentials):
+    @replaces("curvature", "curvature-equals-enumeration", "Covariances within each table alone, none between tables.")
+    def tables_apart(self, potentials):
         product = super().curvature(potentials)
 
         def apart(v):
@@ -65,6 +62,34 @@ class TablesApart(Second):
 
         return apart
 
+    @replaces("curvature", "curvature-equals-enumeration")
+    def of_the_uniform_model(self, potentials):
+        """The curvature at potentials of 0, wherever it is asked for."""
+        return super().curvature(potentials.map(lambda values: np.where(np.isneginf(values), values, 0.0)))
+
+    @replaces("curvature", "curvature-equals-enumeration", "A vector comes back as a block of one column.")
+    def shaped(self, potentials):
+        product = super().curvature(potentials)
+        return lambda v: product(v.reshape(len(v), -1))
+
+    @replaces("curvature", "curvature-keeps-nothing", "Each product is written into the same memory.")
+    def one_product_for_all(self, potentials):
+        product, room = super().curvature(potentials), {}
+
+        def written(v):
+            found = product(v)
+            held = room.setdefault(found.shape, found)
+            held[...] = found
+            return held
+
+        return written
+
+    @replaces("curvature", "curvature-keeps-nothing")
+    def as_it_lies_in_memory(self, potentials):
+        """Directions are taken as they lie in memory, whatever their order says."""
+        product = super().curvature(potentials)
+        return lambda v: product(v.ravel(order="K").reshape(v.shape))
+
 
 @engine("curvature-equals-enumeration", "A tied table is taken for the mean over its cliques.")
 class TiedOnce(Second):
@@ -72,19 +97,6 @@ class TiedOnce(Second):
         product = super().curvature(potentials)
         shares = np.repeat(1 / np.array(self.structure.multiplicities), self.structure.sizes)
         return lambda v: (shares * product(v).T).T
-
-
-@engine("curvature-equals-enumeration", "The curvature at potentials of 0, wherever it is asked for.")
-class OfTheUniformModel(Second):
-    def curvature(self, potentials):
-        return super().curvature(potentials.map(lambda values: np.where(np.isneginf(values), values, 0.0)))
-
-
-@engine("curvature-equals-enumeration", "A vector comes back as a block of one column.")
-class Shaped(Second):
-    def curvature(self, potentials):
-        product = super().curvature(potentials)
-        return lambda v: product(v.reshape(len(v), -1))
 
 
 @engine("curvature-is-the-slope-of-the-marginals", "Tables far apart in large structures do not vary together.")
@@ -129,27 +141,6 @@ class OfTheLastPotentials(Second):
         return lambda v: first(v) if self.last is potentials else self.inner.curvature(self.last)(v)
 
 
-@engine("curvature-keeps-nothing", "Each product is written into the same memory.")
-class OneProductForAll(Second):
-    def curvature(self, potentials):
-        product, room = super().curvature(potentials), {}
-
-        def written(v):
-            found = product(v)
-            held = room.setdefault(found.shape, found)
-            held[...] = found
-            return held
-
-        return written
-
-
-@engine("curvature-keeps-nothing", "Directions are taken as they lie in memory, whatever their order says.")
-class AsItLiesInMemory(Second):
-    def curvature(self, potentials):
-        product = super().curvature(potentials)
-        return lambda v: product(v.ravel(order="K").reshape(v.shape))
-
-
 @engine("curvature-refuses-nonsense", "Directions that are not finite are taken for 0.")
 class NanIsZero(Second):
     def curvature(self, potentials):
@@ -175,23 +166,59 @@ class LacksIt(Second):
 # --- many at once -------------------------------------------------------------------------------------------------
 
 
-@engine("many-together-are-each-alone", "Answers every row as the first: error bars become 14 times too small.")
-class RepeatsTheFirst(Second):
-    def infer_many(self, potentials, *, total=1.0):
+@engine.each
+class ManyFaults(Second):
+    @replaces("infer_many", "many-together-are-each-alone")
+    def repeats_the_first(self, potentials, *, total=1.0):
+        """Answers every row as the first: error bars become 14 times too small."""
         found = super().infer_many(potentials, total=total)
         return [attrs.evolve(found[0], marginals=found[0].marginals.map(np.copy)) for _ in found]
 
-
-@engine("many-together-are-each-alone", "Tables of one record, whatever the total.")
-class ForgetsTheTotal(Second):
-    def infer_many(self, potentials, *, total=1.0):
+    @replaces("infer_many", "many-together-are-each-alone", "Tables of one record, whatever the total.")
+    def forgets_the_total(self, potentials, *, total=1.0):
         return super().infer_many(potentials)
 
-
-@engine("many-together-are-each-alone", "The right beliefs in the opposite order.")
-class FromTheLastToTheFirst(Second):
-    def infer_many(self, potentials, *, total=1.0):
+    @replaces("infer_many", "many-together-are-each-alone", "The right beliefs in the opposite order.")
+    def from_the_last_to_the_first(self, potentials, *, total=1.0):
         return super().infer_many(potentials, total=total)[::-1]
+
+    @replaces("infer_many", "many-together-are-each-alone", "log Z is that of the first row.")
+    def one_log_partition(self, potentials, *, total=1.0):
+        found = super().infer_many(potentials, total=total)
+        return [attrs.evolve(one, log_partition=found[0].log_partition) for one in found]
+
+    @replaces("infer_many", "many-together-are-each-alone", "Impossible cells are only unlikely among many.")
+    def zeros_are_small(self, potentials, *, total=1.0):
+        return super().infer_many(np.maximum(potentials, -15.0), total=total)
+
+    @replaces("infer_many", "many-refuse-what-one-refuses", "Checks the first row alone; no number in others passes.")
+    def looks_at_the_first(self, potentials, *, total=1.0):
+        rows = rows_of(potentials, self.structure)
+        self.infer(Tables(self.structure, rows[0])) if len(rows) else None
+        clean = np.nan_to_num(rows, posinf=1e300, neginf=-np.inf)
+        return super().infer_many(np.where(np.isneginf(clean).all(axis=1)[:, None], 0.0, clean), total=total)
+
+    @replaces("infer_many", "many-refuse-what-one-refuses", "One row by itself is taken for a call with one row.")
+    def any_shape(self, potentials, *, total=1.0):
+        return super().infer_many(np.atleast_2d(potentials), total=total)
+
+    @replaces("infer_many", "many-share-nothing")
+    def one_buffer(self, potentials, *, total=1.0):
+        """The tables of every call lie in one memory, of which each call hands out views."""
+        found = super().infer_many(potentials, total=total)
+        if not hasattr(self, "room"):
+            self.room = np.empty((64, self.structure.cells))
+        for place, one in enumerate(found):
+            self.room[place] = one.marginals.values
+        return [
+            attrs.evolve(one, marginals=Tables(self.structure, self.room[place])) for place, one in enumerate(found)
+        ]
+
+    @replaces("infer_many", "many-share-nothing")
+    def rows_lie_in_the_engine(self, potentials, *, total=1.0):
+        """Keeps a call's rows in the engine: of two threads one takes the other's."""
+        self.rows = rows_of(potentials, self.structure)
+        return [self.infer(Tables(self.structure, self.rows[place]), total=total) for place in range(len(potentials))]
 
 
 @engine("many-together-are-each-alone", "Works in blocks of eight, and drops the last block if it is not full.")
@@ -199,13 +226,6 @@ class EightAtOnce(Second):
     def infer_many(self, potentials, *, total=1.0):
         found = super().infer_many(potentials, total=total)
         return found if len(found) < 8 else found[: len(found) // 8 * 8]
-
-
-@engine("many-together-are-each-alone", "log Z is that of the first row.")
-class OneLogPartition(Second):
-    def infer_many(self, potentials, *, total=1.0):
-        found = super().infer_many(potentials, total=total)
-        return [attrs.evolve(one, log_partition=found[0].log_partition) for one in found]
 
 
 @engine("many-together-are-each-alone", inner=lambda: LoopyBP(max_iterations=2))
@@ -217,12 +237,6 @@ class AllConverged(LacksIt):
 
     def infer_many(self, potentials, *, total=1.0):
         return [attrs.evolve(one, converged=True) for one in super().infer_many(potentials, total=total)]
-
-
-@engine("many-together-are-each-alone", "Impossible cells are only unlikely among many.")
-class ZerosAreSmall(Second):
-    def infer_many(self, potentials, *, total=1.0):
-        return super().infer_many(np.maximum(potentials, -15.0), total=total)
 
 
 @engine("many-refuse-what-one-refuses", "A row that is refused is answered as the row before it.")
@@ -237,34 +251,6 @@ class LeavesOutTheWrong(Second):
         return found
 
 
-@engine("many-refuse-what-one-refuses", "Checks the first row alone; no number in others passes.")
-class LooksAtTheFirst(Second):
-    def infer_many(self, potentials, *, total=1.0):
-        rows = rows_of(potentials, self.structure)
-        self.infer(Tables(self.structure, rows[0])) if len(rows) else None
-        clean = np.nan_to_num(rows, posinf=1e300, neginf=-np.inf)
-        return super().infer_many(np.where(np.isneginf(clean).all(axis=1)[:, None], 0.0, clean), total=total)
-
-
-@engine("many-refuse-what-one-refuses", "One row by itself is taken for a call with one row.")
-class AnyShape(Second):
-    def infer_many(self, potentials, *, total=1.0):
-        return super().infer_many(np.atleast_2d(potentials), total=total)
-
-
-@engine("many-share-nothing", "The tables of every call lie in one memory, of which each call hands out views.")
-class OneBuffer(Second):
-    def infer_many(self, potentials, *, total=1.0):
-        found = super().infer_many(potentials, total=total)
-        if not hasattr(self, "room"):
-            self.room = np.empty((64, self.structure.cells))
-        for place, one in enumerate(found):
-            self.room[place] = one.marginals.values
-        return [
-            attrs.evolve(one, marginals=Tables(self.structure, self.room[place])) for place, one in enumerate(found)
-        ]
-
-
 @engine("many-share-nothing", "The caller's rows are moved to a largest potential of 0.")
 class NormalisesInPlace(Second):
     def infer_many(self, potentials, *, total=1.0):
@@ -272,13 +258,6 @@ class NormalisesInPlace(Second):
         if potentials.flags.writeable and potentials.dtype == np.float64:
             potentials -= np.nanmax(potentials, axis=-1, keepdims=True) + 1.0
         return found
-
-
-@engine("many-share-nothing", "Keeps a call's rows in the engine: of two threads one takes the other's.")
-class RowsLieInTheEngine(Second):
-    def infer_many(self, potentials, *, total=1.0):
-        self.rows = rows_of(potentials, self.structure)
-        return [self.infer(Tables(self.structure, self.rows[place]), total=total) for place in range(len(potentials))]
 
 
 # What no other of these checks finds: without the check such an engine passes.

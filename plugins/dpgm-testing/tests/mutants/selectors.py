@@ -12,7 +12,7 @@ from attrs import frozen
 from dpgm_core import Budget, BudgetError, Dag, DpgmError, Selection, SelectionPlan, Structure, TableDistance
 from dpgm_core.learning import EdgeVotes, ThresholdVotes
 
-from .family import KEPT, Family
+from .family import KEPT, Family, replaces
 
 selector = Family("selector")
 ROUNDS = 3
@@ -125,16 +125,16 @@ class Leaves(Plain):
 # --- what it sees and says ----------------------------------------------------------------------------------------
 
 
-@selector("records-only-through-the-session", "Looks behind the session.")
-class Peeks(Plain):
-    def notes(self, session):
+@selector.each
+class RecordFaults(Plain):
+    @replaces("notes", "records-only-through-the-session", "Looks behind the session.")
+    def peeks(self, session):
         getattr(session, "_held", None)
         return []
 
-
-@selector("says-only-what-follows-from-the-steps", "Finds the records in memory, and says how many there are.")
-class CountsInANote(Plain):
-    def notes(self, session):
+    @replaces("notes", "says-only-what-follows-from-the-steps")
+    def counts_in_a_note(self, session):
+        """Finds the records in memory, and says how many there are."""
         gc.collect()  # records of earlier selections may wait in circles
         return [
             f"selected from {len(one.codes)} records"
@@ -142,10 +142,9 @@ class CountsInANote(Plain):
             if type(one).__name__ == "TrappedRecords"
         ][:1]
 
-
-@selector("says-only-what-follows-from-the-steps", "Finds the codes in memory, and scores against true counts.")
-class TrueCountsForPredictions(Plain):
-    def choose(self, session, left, fit, budget, randomness):
+    @replaces("choose", "says-only-what-follows-from-the-steps")
+    def true_counts_for_predictions(self, session, left, fit, budget, randomness):
+        """Finds the codes in memory, and scores against true counts."""
         gc.collect()
         records = [one.codes for one in gc.get_objects() if type(one).__name__ == "TrappedRecords"]
         cells = sum(math.prod(session.domain.shape(pair)) for pair in left)
@@ -153,24 +152,19 @@ class TrueCountsForPredictions(Plain):
         scores = TableDistance(candidates=Structure(session.domain, left), predicted=predicted)
         return session.select(scores, budget).cliques[0]
 
-
-@selector("records-are-not-kept", "A module-level cache holds on to the session, and with it to the records.")
-class KeepsTheSession(Plain):
-    def notes(self, session):
+    @replaces("notes", "records-are-not-kept")
+    def keeps_the_session(self, session):
+        """A module-level cache holds on to the session, and with it to the records."""
         KEPT.append(session)
         return []
 
-
-@selector("same-seed-same-selection", "Breaks ties with numpy's global generator.")
-class GlobalGenerator(Plain):
-    def choose(self, session, left, fit, budget, randomness):
+    @replaces("choose", "same-seed-same-selection", "Breaks ties with numpy's global generator.")
+    def global_generator(self, session, left, fit, budget, randomness):
         shuffled = [left[place] for place in np.random.permutation(len(left))]  # noqa: NPY002
         return super().choose(session, shuffled, fit, budget, randomness)
 
-
-@selector("same-seed-same-selection", "Shuffles the candidates with a generator of its own.")
-class UnseededStart(Plain):
-    def choose(self, session, left, fit, budget, randomness):
+    @replaces("choose", "same-seed-same-selection", "Shuffles the candidates with a generator of its own.")
+    def unseeded_start(self, session, left, fit, budget, randomness):
         shuffled = [left[place] for place in np.random.default_rng().permutation(len(left))]
         return super().choose(session, shuffled, fit, budget, randomness)
 
@@ -178,23 +172,27 @@ class UnseededStart(Plain):
 # --- what it measures ---------------------------------------------------------------------------------------------
 
 
-@selector("measures-within-the-workload", "Does not ask the workload which pairs may be measured.")
-class EveryPair(Plain):
-    def tables(self, workload):
+@selector.each
+class TableFaults(Plain):
+    @replaces("tables", "measures-within-the-workload", "Does not ask the workload which pairs may be measured.")
+    def every_pair(self, workload):
         names = workload.domain.names
         return [(one,) for one in names], [(one, other) for one in names for other in names if one < other]
+
+    @replaces("structure", "measures-within-the-workload", "The structure leaves out a pair that was measured.")
+    def no_room(self, session, singles, chosen):
+        return Structure(session.domain, [*chosen[1:], *singles])
+
+    @replaces("select", "measures-within-the-workload", "The trace holds what no file does.")
+    def array_in_the_trace(self, session, **more):
+        found = super().select(session, **more)
+        return attrs.evolve(found, trace=[{"round": 1, "chosen": np.zeros(2)}])
 
 
 @selector("measures-within-the-workload", "Measures candidates, but wants the rest spent on a pair that may be none.")
 class LeavesAnyPair(Leaves):
     def still(self, session, pairs, chosen):
         return {session.domain.names[:2]: 1.0}
-
-
-@selector("measures-within-the-workload", "The structure leaves out a pair that was measured.")
-class NoRoom(Plain):
-    def structure(self, session, singles, chosen):
-        return Structure(session.domain, [*chosen[1:], *singles])
 
 
 @selector("measures-within-the-workload", "Never measures the last attribute.")
@@ -246,23 +244,31 @@ class NegativeWeights(Leaves):
         return {clique: -weight for clique, weight in super().still(session, pairs, chosen).items()}
 
 
-@selector("measures-within-the-workload", "The trace holds what no file does.")
-class ArrayInTheTrace(Plain):
-    def select(self, session, **more):
-        found = super().select(session, **more)
-        return attrs.evolve(found, trace=[{"round": 1, "chosen": np.zeros(2)}])
-
-
 # --- what it spends -----------------------------------------------------------------------------------------------
 
 
-@selector("spends-what-it-has", "Asks for the whole budget each time; the session refuses, and it makes do.")
-class IgnoresWhatRemains(Plain):
-    def measure(self, session, cliques, budget):
+@selector.each
+class SpendingFaults(Plain):
+    @replaces("measure", "spends-what-it-has")
+    def ignores_what_remains(self, session, cliques, budget):
+        """Asks for the whole budget each time; the session refuses, and it makes do."""
         try:
             session.measure(cliques, session.budget if len(cliques) == 1 else budget)
         except BudgetError:
             session.measure(cliques, budget)
+
+    @replaces("rest", "stops", "Takes a hundredth of what remains, and again, and catches whatever would end that.")
+    def never_stops(self, session, cliques):
+        while not session.remaining.is_zero:
+            try:
+                session.measure(cliques, session.remaining * Fraction(1, 100))
+            except Exception:
+                continue
+
+    @replaces("rest", "stops", "Waits until more of the budget remains.")
+    def waits_for_more(self, session, cliques):
+        while not session.remaining.is_zero:
+            pass
 
 
 @selector("spends-what-it-has", "Leaves a third of the budget unspent, and says nothing of it.")
@@ -274,45 +280,26 @@ class Hoards(Plain):
         return budget * Fraction(1, 100)
 
 
-@selector("stops", "Takes a hundredth of what remains, and again, and catches whatever would end that.")
-class NeverStops(Plain):
-    def rest(self, session, cliques):
-        while not session.remaining.is_zero:
-            try:
-                session.measure(cliques, session.remaining * Fraction(1, 100))
-            except Exception:
-                continue
-
-
-@selector("stops", "Waits until more of the budget remains.")
-class WaitsForMore(Plain):
-    def rest(self, session, cliques):
-        while not session.remaining.is_zero:
-            pass
-
-
 # --- its plan -----------------------------------------------------------------------------------------------------
 
 
-@selector("plan-refuses-what-select-would", "Plans for any budget, and takes Gaussian scores of all of them.")
-class ScoresForPure(Plain):
-    def choose(self, session, left, fit, budget, randomness):
+@selector.each
+class PlanFaults(Plain):
+    @replaces("choose", "plan-refuses-what-select-would")
+    def scores_for_pure(self, session, left, fit, budget, randomness):
+        """Plans for any budget, and takes Gaussian scores of all of them."""
         total = session.pooled().total
         predicted = np.concatenate([fit.model.marginal(pair).reshape(-1) * total for pair in left])
         scores = TableDistance(candidates=Structure(session.domain, left), predicted=predicted)
         return left[int(np.argmax(session.score(scores, budget).values))]
 
-
-@selector("plan-adds-up", "The shares of its plan leave out the choices.")
-class ShortSum(Plain):
-    def plan(self, workload, budget, terms, records=None):
+    @replaces("plan", "plan-adds-up", "The shares of its plan leave out the choices.")
+    def short_sum(self, workload, budget, terms, records=None):
         found = super().plan(workload, budget, terms, records)
         return attrs.evolve(found, shares={name: one for name, one in found.shares.items() if name != "choices"})
 
-
-@selector("plan-adds-up", "The shares sum to the budget up to a float's rounding.")
-class RoundedShares(Plain):
-    def plan(self, workload, budget, terms, records=None):
+    @replaces("plan", "plan-adds-up", "The shares sum to the budget up to a float's rounding.")
+    def rounded_shares(self, workload, budget, terms, records=None):
         found = super().plan(workload, budget, terms, records)
         rounded = {
             name: Budget(one.kind, epsilon=Fraction(float(one.epsilon)), rho=Fraction(float(one.rho)))
@@ -320,33 +307,71 @@ class RoundedShares(Plain):
         }
         return attrs.evolve(found, shares=rounded)
 
-
-@selector("plan-tells-the-noise", "Plans the noise of one table, whatever the number of tables.")
-class OneTableOnly(Plain):
-    def deviation(self, moved, spent):
+    @replaces("deviation", "plan-tells-the-noise", "Plans the noise of one table, whatever the number of tables.")
+    def one_table_only(self, moved, spent):
         return super().deviation(moved, spent) / math.sqrt(float(moved.l1))
 
-
-@selector("plan-tells-the-noise", "Plans the noise of an epsilon as if it were 1, and that of a rho rightly.")
-class ForgetsTheOtherKind(Plain):
-    def deviation(self, moved, spent):
+    @replaces("deviation", "plan-tells-the-noise")
+    def forgets_the_other_kind(self, moved, spent):
+        """Plans the noise of an epsilon as if it were 1, and that of a rho rightly."""
         return 1.0 if spent.kind == "pure" else super().deviation(moved, spent)
 
-
-@selector("plan-tells-the-noise", "Plans the noise for people who come or go, also where one is replaced.")
-class ForgetsReplacing(Plain):
-    def deviation(self, moved, spent):
+    @replaces("deviation", "plan-tells-the-noise")
+    def forgets_replacing(self, moved, spent):
+        """Plans the noise for people who come or go, also where one is replaced."""
         return super().deviation(moved, spent) / (math.sqrt(2) if float(moved.l1) > 5 else 1)
 
 
 # --- what it finds ------------------------------------------------------------------------------------------------
 
 
-@selector("strong-dependence-is-found", "Pays for a choice, and takes the last pair there is.")
-class TakesTheLast(Plain):
-    def choose(self, session, left, fit, budget, randomness):
+@selector.each
+class ChoiceFaults(Plain):
+    @replaces("choose", "strong-dependence-is-found", "Pays for a choice, and takes the last pair there is.")
+    def takes_the_last(self, session, left, fit, budget, randomness):
         super().choose(session, left, fit, budget, randomness)
         return left[-1]
+
+    @replaces("plan", "what-it-chooses-fits", "States attributes alone in its plan, and takes pairs.")
+    def states_others(self, workload, budget, terms, records=None):
+        stated = Structure(workload.domain, next(self.tables(workload)))
+        return attrs.evolve(super().plan(workload, budget, terms, records), structure=stated)
+
+    @replaces("rounds", "more-records-never-hurt", "Believes that many records need no pairs.")
+    def gives_up_on_many(self, pairs, session):
+        return 0 if session.pooled().total > 10_000 else super().rounds(pairs, session)
+
+    @replaces("notes", "nothing-to-find-is-no-failure", "Cannot do with a noisy count below zero.")
+    def takes_logs(self, session):
+        if (session.pooled().tables.values < -1).any():
+            raise BudgetError("a logarithm of a negative count")
+        return []
+
+    @replaces("tell", "progress-is-told", "Never says how far it is.")
+    def silent(self, progress, number, rounds):
+        pass
+
+    @replaces("tell", "progress-is-told", "Says how much is left as how far it is.")
+    def counts_down(self, progress, number, rounds):
+        progress("choosing", rounds - number, rounds)
+
+    @replaces("fit", "fits-that-never-settle-end-it-too", "Fits until a fit has converged.")
+    def waits_for_convergence(self, fitting, session, singles, chosen, fit):
+        while True:
+            fit = super().fit(fitting, session, singles, chosen, fit)
+            if fit.converged:
+                return fit
+
+    @replaces("fit", "measures-within-the-workload", "Fits a structure that does not hold what was measured.")
+    def fits_without_room(self, fitting, session, singles, chosen, fit):
+        return super().fit(fitting, session, singles, chosen[:-1], fit)
+
+    @replaces("choose", "a-step-that-fails-ends-it", "A choice that fails is replaced by the first pair.")
+    def makes_it_up(self, session, left, fit, budget, randomness):
+        try:
+            return super().choose(session, left, fit, budget, randomness)
+        except DpgmError:
+            return left[0]
 
 
 @selector("what-it-chooses-fits", "Takes every pair there is, scored against main effects.")
@@ -357,63 +382,6 @@ class TakesAll(Plain):
     def fit(self, fitting, session, singles, chosen, fit):
         alone = session.steps[0]
         return fitting(alone, Structure(session.domain, singles), fit)
-
-
-@selector("what-it-chooses-fits", "States attributes alone in its plan, and takes pairs.")
-class StatesOthers(Plain):
-    def plan(self, workload, budget, terms, records=None):
-        stated = Structure(workload.domain, next(self.tables(workload)))
-        return attrs.evolve(super().plan(workload, budget, terms, records), structure=stated)
-
-
-@selector("more-records-never-hurt", "Believes that many records need no pairs.")
-class GivesUpOnMany(Plain):
-    def rounds(self, pairs, session):
-        return 0 if session.pooled().total > 10_000 else super().rounds(pairs, session)
-
-
-@selector("nothing-to-find-is-no-failure", "Cannot do with a noisy count below zero.")
-class TakesLogs(Plain):
-    def notes(self, session):
-        if (session.pooled().tables.values < -1).any():
-            raise BudgetError("a logarithm of a negative count")
-        return []
-
-
-@selector("progress-is-told", "Never says how far it is.")
-class Silent(Plain):
-    def tell(self, progress, number, rounds):
-        pass
-
-
-@selector("progress-is-told", "Says how much is left as how far it is.")
-class CountsDown(Plain):
-    def tell(self, progress, number, rounds):
-        progress("choosing", rounds - number, rounds)
-
-
-@selector("fits-that-never-settle-end-it-too", "Fits until a fit has converged.")
-class WaitsForConvergence(Plain):
-    def fit(self, fitting, session, singles, chosen, fit):
-        while True:
-            fit = super().fit(fitting, session, singles, chosen, fit)
-            if fit.converged:
-                return fit
-
-
-@selector("measures-within-the-workload", "Fits a structure that does not hold what was measured.")
-class FitsWithoutRoom(Plain):
-    def fit(self, fitting, session, singles, chosen, fit):
-        return super().fit(fitting, session, singles, chosen[:-1], fit)
-
-
-@selector("a-step-that-fails-ends-it", "A choice that fails is replaced by the first pair.")
-class MakesItUp(Plain):
-    def choose(self, session, left, fit, budget, randomness):
-        try:
-            return super().choose(session, left, fit, budget, randomness)
-        except DpgmError:
-            return left[0]
 
 
 class Votes(Plain):
@@ -442,23 +410,20 @@ class Votes(Plain):
         return Selection(structure=Structure(session.domain, cliques), measure=dict.fromkeys(cliques, 1.0))
 
 
-@selector("spends-what-it-has", "Votes for twice what the session has for votes.")
-class VotesOnCredit(Votes):
-    def select(self, session, **more):
+@selector.each
+class VotesFaults(Votes):
+    @replaces("select", "spends-what-it-has", "Votes for twice what the session has for votes.")
+    def votes_on_credit(self, session, **more):
         session.vote(self.voter(session.workload), session.votes * 2)
         return super().select(session, **more)
 
-
-@selector("spends-what-it-has", "Looks at tables first.")
-class VotesLate(Votes):
-    def select(self, session, **more):
+    @replaces("select", "spends-what-it-has", "Looks at tables first.")
+    def votes_late(self, session, **more):
         session.measure(["a"], session.budget * Fraction(1, 8))
         return super().select(session, **more)
 
-
-@selector("spends-what-it-has", "Measures attributes alone, and leaves what was for votes.")
-class NeverVotes(Votes):
-    def select(self, session, *, inference, fitting, randomness, progress):
+    @replaces("select", "spends-what-it-has", "Measures attributes alone, and leaves what was for votes.")
+    def never_votes(self, session, *, inference, fitting, randomness, progress):
         progress("measuring", 1, 1)
         alone = [clique for clique in session.workload.candidates if len(clique) == 1]
         return Selection(structure=Structure(session.domain, alone), measure=dict.fromkeys(alone, 1.0))

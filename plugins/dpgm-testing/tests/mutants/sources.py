@@ -10,7 +10,7 @@ from attrs import field, frozen
 from dpgm_core import DataError
 from dpgm_core.domain.attribute import code_dtype
 
-from .family import Family
+from .family import Family, replaces
 
 
 def opener(mutant):
@@ -59,84 +59,111 @@ class Plain:
         return attribute.code(None if value is None else str(value))
 
 
-@source("codes-do-not-depend-on-the-data", "Categories numbered as they come, as pandas.factorize does.")
-class OrderOfAppearance(Plain):
-    def coded(self, attribute, values):
+@source.each
+class PlainFaults(Plain):
+    @replaces("coded", "codes-do-not-depend-on-the-data", "Categories numbered as they come, as pandas.factorize does.")
+    def order_of_appearance(self, attribute, values):
         known = {}
         codes = [known.setdefault(value, len(known)) for value in values]
         return np.minimum(codes, attribute.size - 1).astype(code_dtype(attribute.size))
 
-
-@source("codes-do-not-depend-on-the-data", "Numbers categories in the order of values present, as numpy.unique.")
-class SortedCategories(Plain):
-    def coded(self, attribute, values):
+    @replaces("coded", "codes-do-not-depend-on-the-data")
+    def sorted_categories(self, attribute, values):
+        """Numbers categories in the order of values present, as numpy.unique."""
         order = {value: place for place, value in enumerate(sorted(set(map(str, values))))}
         codes = [order[str(value)] for value in values]
         return np.minimum(codes, attribute.size - 1).astype(code_dtype(attribute.size))
 
-
-@source("codes-are-the-domains", "Records with a null are left out.")
-class DropsNulls(Plain):
-    def read(self, domain, columns):
+    @replaces("read", "codes-are-the-domains", "Records with a null are left out.")
+    def drops_nulls(self, domain, columns):
         keep = [all(row[name] is not None for name in columns) for row in self.table.to_pylist()]
         yield from Plain(table=self.table.filter(np.array(keep))).read(domain, columns)
 
-
-@source("codes-are-the-domains", "Each column sorted on its own: right margins, wrong records.")
-class SortsColumns(Plain):
-    def coded(self, attribute, values):
+    @replaces("coded", "codes-are-the-domains", "Each column sorted on its own: right margins, wrong records.")
+    def sorts_columns(self, attribute, values):
         return np.sort(super().coded(attribute, values))
 
-
-@source("batches-are-well-formed", "int64 codes.")
-class WideCodes(Plain):
-    def coded(self, attribute, values):
+    @replaces("coded", "batches-are-well-formed", "int64 codes.")
+    def wide_codes(self, attribute, values):
         return super().coded(attribute, values).astype(np.int64)
 
-
-@source("row-order-changes-nothing", "A null takes the value before it.")
-class FillsForward(Plain):
-    def values(self, part, name):
+    @replaces("values", "row-order-changes-nothing", "A null takes the value before it.")
+    def fills_forward(self, part, name):
         filled, last = [], None
         for value in super().values(part, name):
             last = value if value is not None else last
             filled.append(last)
         return filled
 
-
-@source("one-record-changes-only-itself", "Reads a column of number-like values as numbers, as pandas.read_csv.")
-class InfersNumbers(Plain):
-    def values(self, part, name):
+    @replaces("values", "one-record-changes-only-itself")
+    def infers_numbers(self, part, name):
+        """Reads a column of number-like values as numbers, as pandas.read_csv."""
         values = super().values(part, name)
         try:
             return [None if value in NULL_TEXTS else f"{float(value):g}" for value in values]
         except ValueError:
             return values
 
-
-@source("types-change-nothing", "Whole numbers become texts through float: 3 is 3.0.")
-class FloatTexts(Plain):
-    def code(self, attribute, value):
+    @replaces("code", "types-change-nothing", "Whole numbers become texts through float: 3 is 3.0.")
+    def float_texts(self, attribute, value):
         return super().code(attribute, float(value) if isinstance(value, int) else value)
 
-
-@source("unknown-and-null-go-where-declared", "Null values go where unknown ones go.")
-class NullIsUnknown(Plain):
-    def code(self, attribute, value):
+    @replaces("code", "unknown-and-null-go-where-declared", "Null values go where unknown ones go.")
+    def null_is_unknown(self, attribute, value):
         return super().code(attribute, "no such label at all" if value is None else value)
 
-
-@source("columns-come-as-asked", "Columns in the domain's order, whatever was asked.")
-class DomainOrder(Plain):
-    def read(self, domain, columns):
+    @replaces("read", "columns-come-as-asked", "Columns in the domain's order, whatever was asked.")
+    def domain_order(self, domain, columns):
         return super().read(domain, [name for name in domain.names if name in columns])
 
-
-@source("no-record-is-no-failure", "Looks at the first record to begin with.")
-class NeedsOneRecord(Plain):
-    def read(self, domain, columns):
+    @replaces("read", "no-record-is-no-failure", "Looks at the first record to begin with.")
+    def needs_one_record(self, domain, columns):
         self.table.to_pylist()[0]
         yield from super().read(domain, columns)
+
+    @replaces("missing", "errors-quote-no-record", "Shows the first record to be helpful.")
+    def quotes_the_record(self, name):
+        raise DataError(f"no column {name!r} in records such as {self.table.slice(0, 1).to_pylist()}")
+
+    @replaces("missing", "errors-quote-no-record", "A quiet message, with a talkative cause.")
+    def quotes_in_the_cause(self, name):
+        try:
+            self.table.to_pylist()[0][name]
+        except KeyError:
+            raise DataError(f"no column {name!r}") from ValueError(str(self.table.to_pylist()[0]))
+
+    @replaces("read", "records-are-streamed", "Reads in thousands of records where there are many.")
+    def rounds_the_count(self, domain, columns):
+        whole = len(self.table) // 1000 * 1000 if len(self.table) > 100_000 else len(self.table)
+        yield from Plain(table=self.table.slice(0, whole), rows=20_000).read(domain, columns)
+
+    @replaces("code", "numbers-keep-every-digit", "Numbers through float32.")
+    def single_precision(self, attribute, value):
+        return super().code(attribute, float(np.float32(value)) if isinstance(value, float) else value)
+
+    @replaces("code", "numbers-keep-every-digit")
+    def fifteen_digits(self, attribute, value):
+        """Numbers go through 15 digits, which many writers call full precision."""
+        return super().code(attribute, f"{value:.15g}" if isinstance(value, float) else value)
+
+    @replaces("code", "labels-match-byte-for-byte", "Blanks at the end do not count, as in SQL's CHAR.")
+    def strips_on_the_right(self, attribute, value):
+        return super().code(attribute, value.rstrip(" ") if isinstance(value, str) else value)
+
+    @replaces("code", "labels-match-byte-for-byte")
+    def ignores_case(self, attribute, value):
+        """Takes a label of another case, longer than a letter, where none fits."""
+        if isinstance(value, str) and value not in attribute.labels and len(value) > 1:
+            value = next((label for label in attribute.labels if label.casefold() == value.casefold()), value)
+        return super().code(attribute, value)
+
+    @replaces("code", "labels-match-byte-for-byte", "Texts are composed (NFC) before they are matched.")
+    def one_unicode_form(self, attribute, value):
+        return super().code(attribute, unicodedata.normalize("NFC", value) if isinstance(value, str) else value)
+
+    @replaces("code", "an-empty-text-is-a-label", "An empty text is taken for null, whatever the labels say.")
+    def empty_is_null(self, attribute, value):
+        return attribute.code(None) if value == "" else super().code(attribute, value)
 
 
 @source("missing-columns-are-refused", "A missing column is a column of zeros.")
@@ -147,21 +174,6 @@ class MissingIsZero(Plain):
 
     def missing(self, name):
         raise AssertionError
-
-
-@source("errors-quote-no-record", "Shows the first record to be helpful.")
-class QuotesTheRecord(Plain):
-    def missing(self, name):
-        raise DataError(f"no column {name!r} in records such as {self.table.slice(0, 1).to_pylist()}")
-
-
-@source("errors-quote-no-record", "A quiet message, with a talkative cause.")
-class QuotesInTheCause(Plain):
-    def missing(self, name):
-        try:
-            self.table.to_pylist()[0][name]
-        except KeyError:
-            raise DataError(f"no column {name!r}") from ValueError(str(self.table.to_pylist()[0]))
 
 
 @source("records-are-streamed", "Everything at once.")
@@ -214,45 +226,6 @@ class DropsATail(Plain):
                 yield batch
 
 
-@source("records-are-streamed", "Reads in thousands of records where there are many.")
-class RoundsTheCount(Plain):
-    def read(self, domain, columns):
-        whole = len(self.table) // 1000 * 1000 if len(self.table) > 100_000 else len(self.table)
-        yield from Plain(table=self.table.slice(0, whole), rows=20_000).read(domain, columns)
-
-
-@source("numbers-keep-every-digit", "Numbers through float32.")
-class SinglePrecision(Plain):
-    def code(self, attribute, value):
-        return super().code(attribute, float(np.float32(value)) if isinstance(value, float) else value)
-
-
-@source("numbers-keep-every-digit", "Numbers go through 15 digits, which many writers call full precision.")
-class FifteenDigits(Plain):
-    def code(self, attribute, value):
-        return super().code(attribute, f"{value:.15g}" if isinstance(value, float) else value)
-
-
-@source("labels-match-byte-for-byte", "Blanks at the end do not count, as in SQL's CHAR.")
-class StripsOnTheRight(Plain):
-    def code(self, attribute, value):
-        return super().code(attribute, value.rstrip(" ") if isinstance(value, str) else value)
-
-
-@source("labels-match-byte-for-byte", "Takes a label of another case, longer than a letter, where none fits.")
-class IgnoresCase(Plain):
-    def code(self, attribute, value):
-        if isinstance(value, str) and value not in attribute.labels and len(value) > 1:
-            value = next((label for label in attribute.labels if label.casefold() == value.casefold()), value)
-        return super().code(attribute, value)
-
-
-@source("labels-match-byte-for-byte", "Texts are composed (NFC) before they are matched.")
-class OneUnicodeForm(Plain):
-    def code(self, attribute, value):
-        return super().code(attribute, unicodedata.normalize("NFC", value) if isinstance(value, str) else value)
-
-
 @frozen(kw_only=True)
 class ReadsLines(Plain):
     """The source that mutants of text files are made from: tables as lines, fields between tabs, read as UTF-8."""
@@ -289,12 +262,6 @@ class SkipsBrokenText(ReadsLines):
         kept = [line for line in self.path.read_bytes().split(b"\n") if is_utf8(line)]
         self.path.write_bytes(b"\n".join(kept))
         return super().batches(domain, columns)
-
-
-@source("an-empty-text-is-a-label", "An empty text is taken for null, whatever the labels say.")
-class EmptyIsNull(Plain):
-    def code(self, attribute, value):
-        return attribute.code(None) if value == "" else super().code(attribute, value)
 
 
 @source("damage-far-into-the-records-quotes-none", "Quotes a line with too few fields, in long files only.")
