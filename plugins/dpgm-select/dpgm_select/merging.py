@@ -20,16 +20,19 @@ RARE = 2.0
 _IN_PAIRS = 4.0
 
 
-def merge_rare_codes(counts: FloatArray, deviation: float, least: float = 0.0) -> tuple[int, ...] | None:
+def merge_rare_codes(counts: FloatArray, deviation: float, least: float = 0.0, bins: int = 0) -> tuple[int, ...] | None:
     """The new code of each code, where at least two are rare; None where that changes nothing.
 
     counts: noisy, (codes,), records. deviation: of their noise, records. least: records below which codes are rare, if
-    more than `RARE` deviations. Rare codes are gathered in their order, others passed over, until together they are
-    rare no more; so bins and other ordered codes are merged with their neighbours.
+    more than `RARE` deviations. bins: how many codes, the first ones, are bins in their order. Rare codes are gathered
+    in their order, others passed over, until together they are rare no more. Blocks of bins have no gaps: a common bin
+    ends a block before it, or joins one that has less than half of what it should.
     Source: McKenna, Miklau and Sheldon (2021), MST, for the rule of what is rare.
 
     >>> merge_rare_codes(np.array([100.0, 2.0, 1.0, 90.0]), 10.0)
     (0, 1, 1, 2)
+    >>> merge_rare_codes(np.array([3.0, 90.0, 2.0, 1.0]), 10.0, bins=4)
+    (0, 0, 1, 1)
     """
     least = max(least, RARE * deviation)
     rare = counts < least
@@ -38,10 +41,12 @@ def merge_rare_codes(counts: FloatArray, deviation: float, least: float = 0.0) -
     blocks, size = 0, 0  # blocks so far; codes in the one that is open
     gathered, new_codes = 0.0, []
     last = -1
-    for count, one in zip(counts.tolist(), rare.tolist(), strict=True):
+    for code, (count, one) in enumerate(zip(counts.tolist(), rare.tolist(), strict=True)):
         if not one:
-            new_codes.append(blocks)
-            blocks += 1
+            joins = size and code < bins and gathered < least / 2
+            new_codes.append(last if joins else blocks)
+            blocks += not joins
+            size = size if code >= bins else 0
             continue
         if not size:
             last, gathered = blocks, 0.0
@@ -67,9 +72,9 @@ def find_merges(measured: NoisyTables, session: Session) -> dict[str, tuple[int,
             continue  # what constraints say of a label would be lost
         counts = measured.tables.group(number).reshape(-1).astype(np.float64)
         deviation = math.sqrt(float(measured.variances[number]))
-        binned = measured.structure.domain[name].edges is not None
-        in_pairs = math.sqrt(max(0.0, _IN_PAIRS * deviation * float(counts.sum()))) if binned else 0.0
-        new_codes = merge_rare_codes(counts, deviation, in_pairs)
+        edges = measured.structure.domain[name].edges
+        in_pairs = math.sqrt(max(0.0, _IN_PAIRS * deviation * float(counts.sum()))) if edges else 0.0
+        new_codes = merge_rare_codes(counts, deviation, in_pairs, len(edges) - 1 if edges else 0)
         if new_codes is not None:
             merges[name] = new_codes
     return merges

@@ -5,6 +5,9 @@ import itertools
 import numpy as np
 import pyarrow as pa
 from dpgm_select.merging import merge_rare_codes
+from hypothesis import given
+from hypothesis.extra.numpy import arrays
+from hypothesis.strategies import floats, integers
 
 from dpgm_core import Budget, Domain, NoisyTables, SeededRandomness, fit
 
@@ -30,6 +33,15 @@ def test_bins_too_fine_for_pairs_are_merged():
     """Codes below `least` are gathered until they reach it; a commoner one stays."""
     actual = merge_rare_codes(np.array([30.0, 30.0, 90.0, 50.0, 40.0, 10.0]), 1.0, 80.0)
     assert actual == (0, 0, 1, 0, 2, 2)
+
+
+@given(arrays(float, integers(1, 40), elements=floats(-20, 300)), floats(0, 500), integers(0, 40))
+def test_blocks_of_bins_have_no_gaps(counts: np.ndarray, least: float, bins: int) -> None:
+    """They are intervals, whatever the counts, as a gap would put small numbers beside large ones."""
+    actual = merge_rare_codes(counts, 5.0, least, min(bins, len(counts)))
+    if actual is not None:
+        own = np.array(actual[:bins])
+        assert (np.diff(own) >= 0).all() and set(actual) == set(range(max(actual) + 1))
 
 
 def test_correlation_is_not_lost_in_many_bins():
