@@ -26,13 +26,13 @@ def merge_rare_codes(counts: FloatArray, deviation: float, least: float = 0.0, b
     counts: noisy, (codes,), records. deviation: of their noise, records. least: records below which codes are rare, if
     more than `RARE` deviations. bins: how many codes, the first ones, are bins in their order. Rare codes are gathered
     in their order, others passed over, until together they are rare no more. Blocks of bins have no gaps: a common bin
-    ends a block before it, or joins one that has less than half of what it should.
+    ends a block.
     Source: McKenna, Miklau and Sheldon (2021), MST, for the rule of what is rare.
 
     >>> merge_rare_codes(np.array([100.0, 2.0, 1.0, 90.0]), 10.0)
     (0, 1, 1, 2)
     >>> merge_rare_codes(np.array([3.0, 90.0, 2.0, 1.0]), 10.0, bins=4)
-    (0, 0, 1, 1)
+    (0, 1, 2, 2)
     """
     least = max(least, RARE * deviation)
     rare = counts < least
@@ -43,9 +43,8 @@ def merge_rare_codes(counts: FloatArray, deviation: float, least: float = 0.0, b
     last = -1
     for code, (count, one) in enumerate(zip(counts.tolist(), rare.tolist(), strict=True)):
         if not one:
-            joins = size and code < bins and gathered < least / 2
-            new_codes.append(last if joins else blocks)
-            blocks += not joins
+            new_codes.append(blocks)
+            blocks += 1
             size = size if code >= bins else 0
             continue
         if not size:
