@@ -18,15 +18,17 @@ RARE = 2.0
 #: and 4, on twelve kinds of generated tables and three real ones, correlations erred least at 4, a half to a seventh of
 #: 0; pairs of the generated ones too, while those of the real ones had up to 9 % more error than at 0.
 _IN_PAIRS = 4.0
+#: Unless a column has so few, which are chosen by hand for what they tell apart.
+_FEW_BINS = 12
 
 
 def merge_rare_codes(counts: FloatArray, deviation: float, least: float = 0.0, bins: int = 0) -> tuple[int, ...] | None:
     """The new code of each code, where at least two are rare; None where that changes nothing.
 
-    counts: noisy, (codes,), records. deviation: of their noise, records. least: records below which codes are rare, if
+    counts: noisy, (codes,), records. deviation: of their noise, records. least: records below which bins are rare, if
     more than `RARE` deviations. bins: how many codes, the first ones, are bins in their order. Rare codes are gathered
     in their order, others passed over, until together they are rare no more. Blocks of bins have no gaps: a common bin
-    ends a block.
+    ends a block; and no other codes, such as that of missing values, for which `least` does not hold.
     Source: McKenna, Miklau and Sheldon (2021), MST, for the rule of what is rare.
 
     >>> merge_rare_codes(np.array([100.0, 2.0, 1.0, 90.0]), 10.0)
@@ -34,25 +36,27 @@ def merge_rare_codes(counts: FloatArray, deviation: float, least: float = 0.0, b
     >>> merge_rare_codes(np.array([3.0, 90.0, 2.0, 1.0]), 10.0, bins=4)
     (0, 1, 2, 2)
     """
-    least = max(least, RARE * deviation)
-    rare = counts < least
+    wanted = np.full(len(counts), RARE * deviation)
+    wanted[: bins or None] = max(least, RARE * deviation)
+    rare = counts < wanted
     if np.count_nonzero(rare) < 2:
         return None
     blocks, size = 0, 0  # blocks so far; codes in the one that is open
     gathered, new_codes = 0.0, []
     last = -1
     for code, (count, one) in enumerate(zip(counts.tolist(), rare.tolist(), strict=True)):
+        if code == bins or (code < bins and not one):
+            size = 0
         if not one:
             new_codes.append(blocks)
             blocks += 1
-            size = size if code >= bins else 0
             continue
         if not size:
             last, gathered = blocks, 0.0
             blocks += 1
         new_codes.append(last)
         gathered, size = gathered + count, size + 1
-        if gathered >= max(least, RARE * deviation * math.sqrt(size)):
+        if gathered >= max(wanted[code], RARE * deviation * math.sqrt(size)):
             size = 0
     return tuple(new_codes) if blocks < len(counts) else None
 
@@ -71,9 +75,9 @@ def find_merges(measured: NoisyTables, session: Session) -> dict[str, tuple[int,
             continue  # what constraints say of a label would be lost
         counts = measured.tables.group(number).reshape(-1).astype(np.float64)
         deviation = math.sqrt(float(measured.variances[number]))
-        edges = measured.structure.domain[name].edges
-        in_pairs = math.sqrt(max(0.0, _IN_PAIRS * deviation * float(counts.sum()))) if edges else 0.0
-        new_codes = merge_rare_codes(counts, deviation, in_pairs, len(edges) - 1 if edges else 0)
+        bins = len(measured.structure.domain[name].edges or (0,)) - 1
+        in_pairs = math.sqrt(max(0.0, _IN_PAIRS * deviation * float(counts.sum()))) if bins > _FEW_BINS else 0.0
+        new_codes = merge_rare_codes(counts, deviation, in_pairs, bins)
         if new_codes is not None:
             merges[name] = new_codes
     return merges

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from dpgm_select.merging import merge_rare_codes
 from hypothesis import given
 from hypothesis.extra.numpy import arrays
@@ -33,6 +34,24 @@ def test_bins_too_fine_for_pairs_are_merged():
     """Codes below `least` are gathered until they reach it; a commoner one stays."""
     actual = merge_rare_codes(np.array([30.0, 30.0, 90.0, 50.0, 40.0, 10.0]), 1.0, 80.0)
     assert actual == (0, 0, 1, 0, 2, 2)
+
+
+def test_missing_values_are_no_bin():
+    """A missing code that is no rare one stays, though it has fewer records than bins should; a rare one joins none."""
+    counts = np.array([30.0, 30.0, 90.0, 50.0, 60.0, 40.0, 70.0])
+    assert merge_rare_codes(counts, 1.0, 80.0, 6) == (0, 0, 1, 2, 2, 3, 4)
+    assert merge_rare_codes(counts * ([1] * 6 + [0]), 1.0, 80.0, 6) == (0, 0, 1, 2, 2, 3, 4)
+
+
+@pytest.mark.parametrize(("bins", "merged"), [(12, False), (13, True)])
+def test_few_bins_stay_as_they_are_written(bins, merged):
+    """Up to twelve are no bins too fine for pairs: 2,000 records in even bins at epsilon = 1."""
+    numbers = np.arange(2000) % bins
+    written = {"type": "integer", "bins": list(range(bins + 1))}
+    domain = Domain.from_dict({"attributes": {"x": written, "y": written}})
+    settings = {"workload": domain, "neighbours": "add-remove", "randomness": SeededRandomness(1)}
+    model = fit(pa.table({"x": numbers, "y": numbers}), "auto", Budget.approx(1, "1e-6"), **settings).model
+    assert bool(model.release.session.merges) == merged
 
 
 @given(arrays(float, integers(1, 40), elements=floats(-20, 300)), floats(0, 500), integers(0, 40))
