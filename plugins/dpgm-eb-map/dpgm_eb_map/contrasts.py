@@ -1,5 +1,8 @@
 """The identifiable parameters of a structure: main effects and interactions in orthonormal contrasts (ANOVA).
 
+Contrasts of bins of numbers are cosines along their order, and long waves have a larger prior variance than short ones:
+what depends on a number changes little from bin to bin. All other contrasts are alike.
+
 An *effect* is a set of attributes inside some clique; its parameters are the products of orthonormal contrasts of
 its attributes, so that no two effects say the same. Cliques that contain the effect share its parameters. The noisy
 tables tell about an effect as often as cliques contain it; the reduced statistics z are the means of these tellings,
@@ -38,7 +41,9 @@ __all__ = [
 _LEAST_VARIANCE = 1e-6
 # Vectors, and their cells in all: more leave the cache, and take twice as long.
 _AT_ONCE, _CELLS_AT_ONCE = 64, 2**17
-# Of the prior variance of bins, the share of waves whose variance falls with this power of their number.
+# Of the prior variance of bins, the share that falls with this power of the number of half waves; the rest is even, so
+# that spikes remain possible. Chosen on ten kinds of tables and pairs of normal numbers, beside 0, .9 to 1 and powers 2
+# to 4: at 0 most correlation was lost, the others were alike but for strong correlation in 40 bins.
 _SMOOTH, _POWER = 0.9, 4.0
 #: Labels; of an attribute that has more the matrix of contrasts, of the order of their square, is never made.
 WIDE = 256
@@ -225,7 +230,7 @@ class Basis:
 
     size: number of parameters p. group: of each parameter (p,), 0 for main effects, else its clique's. groups: how
     many. variances: of z, records**2 (p,). weights: the prior precision of each parameter if that of each potential
-    is 1 (p,).
+    is 1, over `waves`, (p,). waves: prior variances beside those of even ones (p,). bins: see `bins_of`.
     """
 
     structure: Structure

@@ -3,7 +3,8 @@
 The noisy statistics z have mean N m(phi) and covariance N F + V: sampling and noise together. Under the Gaussian prior
 phi ~ N(0, s_g^2 / w) the estimate minimises .5 r'Wr + .5 phi' Lam phi with r = z - N m(phi), Lam = w / s_g^2, and
 W = (N F + V)^-1 frozen for one round. After each round the scales s_g are set to what the data support (`scales`), so
-that a clique without interaction is switched off and a strong one left alone, however many have none.
+that a clique without interaction is switched off and a strong one left alone, however many have none. w is less for
+long waves along bins of numbers than for short ones (`contrasts`).
 Sources: MacKay (1992), Bayesian interpolation; Bernstein and Sheldon (2018) for the covariance of noisy statistics.
 """
 
