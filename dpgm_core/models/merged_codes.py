@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 from attrs import evolve, frozen
+from scipy.special import expit, log_ndtr
 
 from dpgm_core._util.arrays import Codes, FloatArray, IntArray, along
 from dpgm_core.domain.attribute import code_dtype
@@ -43,8 +44,10 @@ __all__ = [
 # Within a block, p(code | block) comes from the released one-way table and is taken as independent of all other
 # attributes: p(x) = p_coarse(c(x)) * product of w_i(x_i | c_i(x_i)). That is post-processing of the release, and free.
 
-#: Part of the noise's standard deviation that is added to each estimated count of a block.
+#: Part of the standard deviation of a block's noise that is added to its estimated counts together.
 _MIN_NOISE_SHARE = 0.25
+#: Standard deviations by which the spread of a block exceeds what noise explains, before it may be sparse; and rounds.
+_UNEXPLAINED, _ROUNDS = 2.0, 30
 
 
 @frozen(kw_only=True, eq=False)
@@ -221,8 +224,10 @@ def block_weights(counts: FloatArray, variance: float, codes: IntArray, ordered:
     through the block. Codes are merged because noise hides their counts, so the counts of a block differ mostly by
     noise: unshrunk, they would make rare codes common and others impossible. They are shrunk as far as noise explains
     their spread (the positive-part rule of James and Stein, with as many degrees of freedom as there are, so that two
-    codes are shrunk too), and so is the line; then they are projected on the nearest distribution, and each gets a part
-    of the noise's standard deviation more, as noise rules out no code. Blocks without positive counts are even.
+    codes are shrunk too), and so is the line; then they are projected on the nearest distribution, and together get a
+    part of the noise of their sum more, as noise rules out no code. Where noise does not explain how they differ from
+    the mean or line, they are also taken as nobody's or exponential (`_expect_sparse`), as far as that is likelier.
+    Blocks without positive counts are even.
     """
     weights = np.ones(len(counts))
     for block in range(int(codes.max()) + 1):
@@ -239,10 +244,36 @@ def block_weights(counts: FloatArray, variance: float, codes: IntArray, ordered:
             places = (np.arange(size) - (size - 1) / 2) / math.sqrt(size * (size**2 - 1) / 12)  # of unit length
             rise = float(places @ counts[inside])
             line, free = line + _shrink(np.asarray(rise * places, np.float64), variance), free - 1
-        likely = mean * size * _nearest((line + _shrink(counts[inside] - line, free * variance)) / (mean * size))
-        likely += _MIN_NOISE_SHARE * math.sqrt(variance)
+        rest = counts[inside] - line
+        likely = mean * size * _nearest((line + _shrink(rest, free * variance)) / (mean * size))
+        likely += _MIN_NOISE_SHARE * math.sqrt(variance / size)
         weights[inside] = likely / likely.sum()
+        spread = float(rest @ rest)
+        if 0 < variance < spread / (size + _UNEXPLAINED * math.sqrt(2 * size)):
+            sparse, evidence = _expect_sparse(counts[inside], math.sqrt(variance))
+            even = -size / 2 * (1 + math.log(2 * math.pi * spread / size))  # Gaussian, of the variance that there is
+            share = float(expit(evidence - even))
+            weights[inside] = share * sparse / sparse.sum() + (1 - share) * weights[inside]
     return weights
+
+
+def _expect_sparse(counts: FloatArray, deviation: float) -> tuple[FloatArray, float]:
+    """Return expected counts where each is 0 or exponential, with the likeliest share and mean, and the log evidence.
+
+    deviation: of the Gaussian noise of a count.
+    """
+    share, mean = 0.5, max(2 * float(counts.mean()), deviation)
+    for _ in range(_ROUNDS):
+        centre = counts / deviation - deviation / mean  # of what an exponential count may be, in deviations
+        tail = log_ndtr(centre)
+        nobody = math.log(1 - share) - (counts / deviation) ** 2 / 2 - math.log(deviation * math.sqrt(2 * math.pi))
+        somebody = math.log(share / mean) + deviation**2 / (2 * mean**2) - counts / mean + tail
+        either = np.logaddexp(nobody, somebody)
+        occurs = np.exp(somebody - either)
+        expected = deviation * (centre + np.exp(-(centre**2) / 2 - tail) / math.sqrt(2 * math.pi))
+        share = float(np.clip(occurs.mean(), 1e-6, 1 - 1e-6))
+        mean = max(float(occurs @ expected / occurs.sum()), deviation / 10)
+    return np.maximum(occurs * expected, 1e-9 * deviation), float(either.sum())
 
 
 def _shrink(values: FloatArray, noise: float) -> FloatArray:
