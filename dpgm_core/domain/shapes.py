@@ -143,6 +143,8 @@ WORDS = (
 WHOLE_GROUPS = WORDS[:5]
 
 
+#: Texts such as 12A and V58.1, which beside numbers are codes as these are, and no remarks.
+_CODE = re.compile(rb"0[0-9]{1,14}|[0-9.]{1,7}[A-Za-z]|[A-Za-z][0-9.]{1,7}")
 #: How words are written: `yes`, `Yes` and `YES`.
 _COMMON_WORDS = dict.fromkeys(
     form.encode() for group in WORDS for word in group for form in (word, word.capitalize(), word.upper())
@@ -155,7 +157,7 @@ def shape_of(raw: bytes) -> str:
     Examples
     --------
     >>> [shape_of(text) for text in (b"37", b"-0.5", b"1,75", b"007", b"2019-12-31", b"31.12.2019", b"03/04/2019")]
-    ['integer 2^5', 'number.1 -2^-1', 'number,2 2^0', 'text', 'date 2015', 'date %d.%m.%Y 2015', 'date ?/?/%Y 2015']
+    ['integer 2^5', 'number.1 -2^-1', 'number,2 2^0', 'code', 'date 2015', 'date %d.%m.%Y 2015', 'date ?/?/%Y 2015']
     >>> shape_of(b"20210514"), shape_of(b"20211514"), shape_of(b"5/14/2021 3:04 PM"), shape_of(b"5/14/70")
     ('date %Y%m%d 2020', 'integer 2^24', 'datetime %m/%d/%Y %I:%M %p 2020', 'date %m/%d/%y 1970')
     >>> shape_of(b"1,431.33"), shape_of(b"1.234.567"), shape_of(b"1,431"), shape_of(b"14:05"), shape_of(b"2:05 PM")
@@ -190,8 +192,10 @@ def shape_of(raw: bytes) -> str:
                 return f"{symbol} {kind} {f'{minus}2^{min(most, int(power))}' if power else place}"
     if _TIME.fullmatch(raw):
         return "minute" if _MINUTE.fullmatch(raw) else "time"
-    shape = next((shape for shape, form in _12_HOUR_SHAPES.items() if _CLOCKS[form].fullmatch(raw)), "text")
-    return "word" if shape == "text" and raw in _COMMON_WORDS else shape
+    if raw in _COMMON_WORDS:
+        return "word"
+    text = "code" if _CODE.fullmatch(raw) else "text"
+    return next((shape for shape, form in _12_HOUR_SHAPES.items() if _CLOCKS[form].fullmatch(raw)), text)
 
 
 def _grouped_shape(raw: bytes) -> str | None:
@@ -359,7 +363,7 @@ RARE_KINDS = (
 
 
 def _list_shapes() -> Iterable[str]:
-    yield from ("text", "word", *TIMES)
+    yield from ("text", "word", "code", *TIMES)
     yield from (f"integer {place}" for place in number_places(0))
     large = [place for place in number_places(_THOUSAND) if place != "zero"]
     yield from (

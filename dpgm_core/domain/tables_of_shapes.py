@@ -68,19 +68,18 @@ _RARE = 1.2
 #: A type has to hold for this share of what was found of a column, and labels have to cover it where they could be
 #: numbers.
 _NEARLY_ALL = 0.95
-#: So many texts, at most, mark what is missing among values of another type, which at least this share has.
-_MARKS, _MOST_OF_IT = 3, 0.5
+#: So many texts that are no words for it, at most, mark what is missing among values of another type, which at least
+#: this share has; so do other texts, such as remarks, up to this share.
+_MARKS, _MOST_OF_IT, _REMARKS = 3, 0.5, 0.1
 #: So many times as common as the values of its power of two, a value has a bin of its own.
 _SPIKE = 4
 #: A place needs `EDGE` standard deviations of persons to widen a range by itself, this much of it more for each other
-#: place between, up to so many times, and that many where it has the other sign. Places of numbers this many powers of
-#: two below the largest, which have few values, do not count as between.
-_EACH_AWAY, _FAR, _NEGATIVE, _NEAR_ZERO = 0.4, 3.5, 2.0, 4
-#: The end of a range thins out where the outer half of its place has at most this share of the inner half, whose
-#: persons are so many standard deviations; then the next place needs so many times as many persons.
-_THIN, _THICK, _BEYOND = 1 / 6, 2.0, 2.0
-#: Where labels cover the values, a range is widened by `EDGE` so many times.
-_COVERED = 2.0
+#: place between, up to so many times. Places of numbers this many powers of two below the largest, which have few
+#: values, do not count as between.
+_EACH_AWAY, _FAR, _NEAR_ZERO = 0.4, 3.5, 4
+#: So many times as many it needs where it has the other sign, where labels cover the values, and beyond an end that
+#: thins out: the outer half of its place has at most this share of the inner half, which clearly has persons.
+_UNLIKELY, _THIN = 2.0, 1 / 6
 #: Bins without persons at the ends of a range go, but for those of numbers below this.
 _CODE_LIKE = 8
 #: They go where cells do not show that more than this share of all has them.
@@ -99,7 +98,7 @@ _PEAK, _CLEAR = 4.0, 2.0
 #: cells that have this share of all are cut by them.
 _FINE_POWER, _FEW_POWERS, _MAIN = 16, 2, 0.25
 #: Shapes of texts.
-_TEXTS = ("text", "word")
+_TEXTS = ("text", "word", "code")
 #: At least this share of 14/05/21 and the like has an open order, two fifths where the year is last; of 21/05/14 none.
 _OPEN = 0.1
 #: Into how many parts so many months are cut.
@@ -117,7 +116,7 @@ def table_of(
 ) -> dict[str, Any]:
     """Return the table of a column: its type with bins, or its labels.
 
-    Up to three texts that are common among numbers, dates or times, such as "NA", mark what is missing there.
+    Common texts among numbers, dates or times, such as "NA", mark what is missing there; so do a tenth of others.
 
     Parameters
     ----------
@@ -157,11 +156,12 @@ def table_of(
     commonest = [label for label, _ in sorted(labels.items(), key=lambda one: (-one[1], one[0]))][:keep]
     covered = sum(map(labels.__getitem__, commonest)) >= _NEARLY_ALL * every > 0
     marks = [one for one in commonest if labels[one] >= _ALONE * fine and _shape_of_label(one) in _TEXTS]
-    marked, texts, known = 0, _texts(counts), sum(labels[label] for label in marks[:_MARKS])
-    if marks and not covered and (len(marks) <= _MARKS or known >= _NEARLY_ALL * texts - _CLEAR * sigma):
-        marks = marks[:_MARKS]  # others are noise
-        marked = texts if texts - known <= _CLEAR * sigma else min(texts, known)  # noise is no other text
-    missing = {"null_values": marks} if marked else {}
+    if covered or sum(one.lower() not in WORDS[-1] for one in marks) > _MARKS:
+        marks = []
+    texts, known = _texts(counts), sum(map(labels.__getitem__, marks))
+    remarks = 0.0 if covered else min(counts.get("text", 0), _REMARKS * every)
+    marked = texts if marks and texts - known <= _CLEAR * sigma else min(texts, known + remarks)  # others are noise
+    missing = {"null_values": marks} if marks else {}
 
     def is_most(belongs: Callable[[str], bool]) -> bool:
         together = sum(count for shape, count in counts.items() if belongs(shape))
@@ -317,7 +317,7 @@ def has_labels(shapes: Mapping[str, int], sigma: float) -> bool:
     (False, True)
     """
     sure = _certain(shapes, sigma)
-    if "text" in sure or ("word" in sure and len(sure) > 1):
+    if not sure.keys().isdisjoint(("text", "code")) or ("word" in sure and len(sure) > 1):
         return True
     return bool(sure.keys() - {"word"}) and "labels" in table_of(shapes, {}, _FEW_BINS, sigma)
 
@@ -401,13 +401,13 @@ def _around(
 
     def reach(end: int, step: int) -> int:
         """The last place of a side that occurs; what is further away needs a larger count."""
-        at, needed = end, _BEYOND if thins_out(axis[end], step) else 1.0
+        at, needed = end, _UNLIKELY if thins_out(axis[end], step) else 1.0
         while 0 <= at + step < len(axis):
             at += step
             if axis[at].startswith("-") is not axis[end].startswith("-"):
-                needed = max(needed, _NEGATIVE)
+                needed = max(needed, _UNLIKELY)
             if counts[axis[at]] >= needed * least * math.sqrt(max(1, several[axis[at]])):  # noise of each kind adds up
-                end, needed = at, _BEYOND if thins_out(axis[at], step) else 1.0
+                end, needed = at, _UNLIKELY if thins_out(axis[at], step) else 1.0
             elif axis[at] not in near:
                 needed = min(_FAR, needed + _EACH_AWAY)
         return end
@@ -431,7 +431,7 @@ def _thins_out(sure: _Counts, cells: _Counts, fine: float, scale: int, place: st
     order = [count for _, count in parts][::step]
     half = len(order) // 2
     inner, outer = sum(order[:half]), sum(order[half:])
-    return half > 1 and outer <= _THIN * inner and inner >= _THICK * math.sqrt(half) * fine
+    return half > 1 and outer <= _THIN * inner and inner >= _CLEAR * math.sqrt(half) * fine
 
 
 def _of_numbers(
@@ -464,7 +464,7 @@ def _of_numbers(
         listed = {shape: 1 for value in values if (shape := f"integer {place_of(value, 0)}") not in sure}
         sure, edge = listed | dict(sure), listed | edge
     table: dict[str, Any] = {"type": "integer" if whole else "number"}
-    needed = EDGE * sigma * (_COVERED if covered else 1)
+    needed = EDGE * sigma * (_UNLIKELY if covered else 1)
     places = _around(sure, edge, axis, needed, functools.partial(_thins_out, sure, cells, fine, scale))
     places = _from_one(places, axis) if whole else places
     if scale == 1 and places.get(f"2^{YEAR_POWER}", 0) >= _YEARS_ALONE * sum(places.values()):

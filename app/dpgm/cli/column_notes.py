@@ -26,10 +26,13 @@ _MIN_COLUMNS, _MIN_UNKNOWN = 3, 0.05
 
 def texts_notes(found: FoundColumns) -> dict[str, str]:
     """Return which texts count as missing, and of how many persons, by column of numbers, dates or times."""
+    from dpgm_core.domain.shapes import TIMES
+
     notes = {}
     for one in found.columns:
         marks = [repr(text) for text in one.attribute.null_values if text not in one.declared.null_values]
-        texts, sigma = [count for shape, count in one.shapes if shape in ("text", "word")], found.noise.shapes_sigma
+        texts = [count for shape, count in one.shapes if " " not in shape and shape not in TIMES]
+        sigma = found.noise.shapes_sigma
         if one.attribute.edges is not None and (marks or sum(texts) > _MIN_TEXTS * sigma * math.sqrt(len(texts))):
             about = f"of about {sum(texts):,} persons (noise {sigma:.0f})"
             notes[one.declared.name] = f"{', '.join(marks) or 'texts'} taken as missing, {about}"
