@@ -22,10 +22,9 @@ __all__ = [
     "DAYS_AS_NUMBERS",
     "DECIMALS",
     "EDGE",
-    "INTEGER",
+    "FAR_CODES",
     "LEAST_POWER",
     "MOST_POWER",
-    "NUMBER",
     "PARTS",
     "RARE_KINDS",
     "SHAPES",
@@ -48,13 +47,14 @@ __all__ = [
     "part_of",
     "read_thousands",
     "shape_of",
+    "take_far_codes",
 ]
 
 #: Standard deviations of noise: above these a shape certainly occurs, or does if a neighbour certainly does.
 SURE, EDGE = 5.0, 1.5
 
-INTEGER = re.compile(rb"[+-]?(?:0|[1-9][0-9]{0,14})")
-NUMBER = re.compile(rb"([+-]?(?:0|[1-9][0-9]{0,14})?)([.,])([0-9]{1,40})(?:[eE]([+-]?[0-9]{1,3}))?")
+_INTEGER = re.compile(rb"[+-]?(?:0|[1-9][0-9]{0,14})")
+_NUMBER = re.compile(rb"([+-]?(?:0|[1-9][0-9]{0,14})?)([.,])([0-9]{1,40})(?:[eE]([+-]?[0-9]{1,3}))?")
 _POWER = re.compile(rb"[+-]?[1-9][eE][+-]?[0-9]{1,3}")
 _CLOCK = rb"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.,][0-9]+)?)?"
 _TIME = re.compile(_CLOCK)
@@ -169,9 +169,9 @@ def shape_of(raw: bytes) -> str:
     if day is not None:
         short = day[0].endswith("%y")
         return f"{day[0]} {max(_SHORT_YEARS[0], min(_SHORT_YEARS[-1], _years(day[1]))) if short else _years(day[1])}"
-    if INTEGER.fullmatch(raw):
+    if _INTEGER.fullmatch(raw):
         return f"integer {place_of(float(raw), 0)}"
-    match = None if _THOUSANDS.fullmatch(raw) else NUMBER.fullmatch(raw)
+    match = None if _THOUSANDS.fullmatch(raw) else _NUMBER.fullmatch(raw)
     if match is not None:
         whole, sign, fraction, exponent = match.groups()
         decimals = DECIMALS if exponent else min(len(fraction), DECIMALS)
@@ -386,6 +386,31 @@ def _list_shapes() -> Iterable[str]:
         for place in number_places(_LEAST_OF_SYMBOL[kind], most)
         if place != "zero" or kind[0] != "g"
     )
+
+
+_AXIS = {place: at for at, place in enumerate(number_places(LEAST_POWER))}
+#: Codes of what is missing, which may be far from all other numbers, and their shapes; those far away first.
+FAR_CODES = {code: f"integer {place_of(code, 0)}" for code in (9999, -9999, 999, -999, 99, -99, -9)}
+
+
+def take_far_codes(
+    sure: Mapping[str, int], edge: Mapping[str, int], cells: Mapping[str, int], most: int, least: float, unclear: float
+) -> tuple[Mapping[str, int], Mapping[str, int], list[int]]:
+    """Return shapes of numbers without those of up to `most` codes such as 999 that are far from others, and the codes.
+
+    Their cells have `least` persons, and all of their place but for the noise, `unclear`; nobody is beyond them.
+    """
+    codes: list[int] = []
+    for code, shape in FAR_CODES.items():
+        at = _AXIS[shape.rpartition(" ")[2]]
+        away = {one: math.copysign(1, code) * (at - _AXIS[one.rpartition(" ")[2]]) for one in {*sure, *edge}}
+        persons = cells.get(str(cell_of(b"%d" % code)), 0)
+        is_far = len(codes) < most and len(sure) > 1 and all(away[one] > 1 for one in sure if one != shape)
+        if shape in sure and is_far and persons >= max(least, sure[shape] - unclear):
+            sure = {one: count for one, count in sure.items() if one != shape}
+            edge = {one: count for one, count in edge.items() if away[one] > 0}
+            codes.append(code)
+    return sure, edge, codes
 
 
 def date_years() -> range:

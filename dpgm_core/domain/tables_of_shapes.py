@@ -21,9 +21,8 @@ from dpgm_core.domain.shapes import (
     DAYS_AS_NUMBERS,
     DECIMALS,
     EDGE,
-    INTEGER,
+    FAR_CODES,
     LEAST_POWER,
-    NUMBER,
     PARTS,
     RARE_KINDS,
     SHAPES,
@@ -42,6 +41,7 @@ from dpgm_core.domain.shapes import (
     place_of,
     read_thousands,
     shape_of,
+    take_far_codes,
 )
 from dpgm_core.domain.values import EXACT_WHOLE
 
@@ -163,27 +163,26 @@ def table_of(
     marked = texts if marks and texts - known <= _CLEAR * sigma else min(texts, known + remarks)  # others are noise
     missing = {"null_values": marks} if marks else {}
 
-    def is_most(belongs: Callable[[str], bool]) -> bool:
-        together = sum(count for shape, count in counts.items() if belongs(shape))
+    def is_most(some: _Counts) -> bool:
         unclear = _CLEAR * sigma * math.sqrt(len(counts))
-        return together >= max(_NEARLY_ALL * (every - marked) - unclear, _MOST_OF_IT * every) > 0
+        return sum(some.values()) >= max(_NEARLY_ALL * (every - marked) - unclear, _MOST_OF_IT * every) > 0
 
     for sign in ".,":
         starts = ("integer ", f"number{sign}")
-        if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
+        if is_most(_starting(counts, starts)):
             numbers = _starting(counts, starts), _starting(shapes, starts)
             values = {label: labels[label] for label in commonest if label not in missing.get("null_values", ())}
             return _of_numbers(*numbers, values, cells, covered, keep, sign, sigma, cells_sigma) | signs | missing
     for kind in ("date", "datetime"):
         starts = ("date ", f"{kind} ")
-        if is_most(lambda shape, starts=starts: shape.startswith(starts)):  # type: ignore[misc]
+        if is_most(_starting(counts, starts)):
             table = _of_days(
                 kind, _starting(counts, starts), _starting(shapes, starts), cells, keep, sigma, cells_sigma
             )
             if table is not None:
                 return table | missing
     for clocks in ({"minute", "time"}, {"minute12"}, {"minute12pm"}, {"time12"}):
-        if is_most(clocks.__contains__):
+        if is_most({clock: counts.get(clock, 0) for clock in clocks}):
             form = TIMES[max(clocks & counts.keys())]  # one that reads both
             return {"type": "time", "bins": min(24, keep)} | ({"format": form} if form else {}) | missing
     return {"labels": _with_codes_between(commonest, every_label)[:keep]}
@@ -287,7 +286,8 @@ def _certain(shapes: _Counts, sigma: float) -> dict[str, int]:
         is_alike = all(other == "zero" for _, other in clear) or any(kind == one for one, _ in clear)
         return bool(most) and is_far and (persons < most * _FEW or not is_alike)
 
-    few = {shape for shape in sure - _CODE_SHAPES if " " in shape and shapes[shape] < surer}
+    codes = {shape for shape in FAR_CODES.values() if shapes.get(shape, 0) >= _LABEL * sigma}
+    few = {shape for shape in sure - codes if " " in shape and shapes[shape] < surer}
     sure -= {shape for shape in few if is_doubtful(shapes[shape], *shape.rsplit(" ", 1))}
     for (kind, places), others in itertools.product(_PLACES.items(), (False, True)):
         # The best row, and the best one of places that are not certain yet, as of zeros and of numbers far from them.
@@ -303,6 +303,7 @@ def _certain(shapes: _Counts, sigma: float) -> dict[str, int]:
         doubtful = is_doubtful(sums[last + 1] - sums[first], kind, places[first], places[last])
         if first < last and row >= needed(kind) * (_BESIDE if doubtful else 1):
             sure |= {names[at] for at in occurring if first <= at <= last}
+    sure |= codes if sure else set()
     return {shape: count for shape, count in shapes.items() if shape in sure}
 
 
@@ -360,8 +361,6 @@ for _kind, _, _at in (shape.rpartition(" ") for shape in SHAPES):
 _AXIS = {place: at for at, place in enumerate(number_places(LEAST_POWER))}
 _AXIS |= {str(year): 2 * len(_AXIS) + at for at, year in enumerate(date_years())}
 _CODES = frozenset(COMMON_LABELS[: 2**SMALL_POWER])
-#: Of codes, such as -9 and 999, which may be far from all others.
-_CODE_SHAPES = frozenset(f"integer {place}" for place in number_places(0, 9))
 _SMALL_SHAPES = frozenset(
     f"integer {place}" for place in number_places(0) if place == "zero" or int(place.rpartition("^")[2]) < SMALL_POWER
 )
@@ -392,12 +391,9 @@ def _around(
             several[place] += 1
     certain = [axis.index(shape.rsplit(" ", 1)[1]) for shape in sure]
     first, last = min(certain), max(certain)
-    powers = [int(place.rpartition("^")[2]) if "^" in place else LEAST_POWER for place in (axis[first], axis[last])]
-    near = {
-        place
-        for place in axis
-        if place == "zero" or ("^" in place and int(place.rpartition("^")[2]) < max(powers) - _NEAR_ZERO)
-    }
+    ends = {place: int(place.rpartition("^")[2]) for place in (axis[first], axis[last]) if "^" in place}
+    top = max(ends.values(), default=LEAST_POWER) - _NEAR_ZERO
+    near = {"zero", *(place for place in axis if "^" in place and int(place.rpartition("^")[2]) < top)}
 
     def reach(end: int, step: int) -> int:
         """The last place of a side that occurs; what is further away needs a larger count."""
@@ -416,10 +412,7 @@ def _around(
 
 
 def _thins_out(sure: _Counts, cells: _Counts, fine: float, scale: int, place: str, step: int) -> bool:
-    """Return whether a side of a place, 1 for that of higher ones, has few persons beside the rest of it.
-
-    So have both sides of calendar years.
-    """
+    """Return whether a side of a place, 1 for that of higher ones, has few persons beside the rest; years have few."""
     years = f"integer 2^{YEAR_POWER}"
     if scale == 1 and place == f"2^{YEAR_POWER}" and sure.get(years, 0) >= _YEARS_ALONE * sum(sure.values()):
         return True
@@ -454,15 +447,16 @@ def _of_numbers(
         codes = sorted(map(int, values))
         if codes[-1] - codes[0] >= 2 * len(codes):  # far apart, as in 1, 2, 99
             return {"labels": [str(code) for code in codes], "numbers": True}
-    axis = number_places(0 if whole else LEAST_POWER)
-    if not whole and decimals < DECIMALS:  # values of fewer decimals have no smaller size
-        least = math.frexp(10.0**-decimals)[1] - 1
-        axis = [place for place in axis if place == "zero" or int(place.rpartition("^")[2]) >= least]
+    # Values of fewer decimals have no smaller size.
+    axis = number_places(math.frexp(10.0**-decimals)[1] - 1 if decimals < DECIMALS else LEAST_POWER)
     edge = {shape: count for shape, count in edge.items() if shape.rsplit(" ", 1)[1] in axis}
     sure = {shape: count for shape, count in sure.items() if shape.rsplit(" ", 1)[1] in axis} or {"integer zero": 0}
     if whole:  # what occurs as a label does
         listed = {shape: 1 for value in values if (shape := f"integer {place_of(value, 0)}") not in sure}
         sure, edge = listed | dict(sure), listed | edge
+    every_sure, every_edge = sure, edge
+    sure, edge, codes = take_far_codes(sure, edge, cells, keep // 8, EDGE * fine, _CLEAR * math.hypot(sigma, fine))
+    keep -= 2 * len(codes)
     table: dict[str, Any] = {"type": "integer" if whole else "number"}
     needed = EDGE * sigma * (_UNLIKELY if covered else 1)
     places = _around(sure, edge, axis, needed, functools.partial(_thins_out, sure, cells, fine, scale))
@@ -498,13 +492,20 @@ def _of_numbers(
         return sum(some) + _CLEAR * fine * math.sqrt(len(some)) <= _TRIMMED * every
 
     edges = _edges(places, masses, list(alone), keep, scale, _ENOUGH * sigma, is_empty)
+    unit = 1 if whole else 10.0**-decimals
+    for code in reversed(codes):  # has a bin of its own, and so has what is between it and others
+        if code < 0:
+            edges = [code, round(code + unit, decimals), *edges]
+        else:
+            last = (math.floor(round(edges[-1] * scale, 6)) + 1) / scale if scale else edges[-1]
+            edges = [*edges[:-1], int(last) if whole else last, code, code + unit / 2]
     table |= {"bins": edges, "cap": True}
     if places.get("zero") and len(places) > 1 and not (whole and places.get("2^0")):
         table["shape"] = "uniform"  # many zeros, which are all alike, do not say that other numbers are near zero
     if not whole and decimals < DECIMALS and max(map(abs, edges)) * 10**decimals < EXACT_WHOLE:
         few = Counter[int]()
-        for shape, count in edge.items():
-            if shape in sure or count >= SURE * sigma:  # codes such as -9 may be far from all others
+        for shape, count in every_edge.items():
+            if shape in every_sure or count >= SURE * sigma:
                 few[int(shape[7]) if shape.startswith("number") else 0] += count
         part = _TRIMMED_ZEROS * few.total() / 10.0**decimals
         fewer = [one for one in range(decimals) if few[one] >= part * 10.0**one]
@@ -531,11 +532,10 @@ def _number(label: str, sign: str, scale: int) -> float | None:
 
     scale: units in 1, which are the values that numbers of so many decimals have; 0 for any numbers.
     """
-    raw = label.encode("utf-8", "surrogatepass")
-    if INTEGER.fullmatch(raw):
+    kind = _shape_of_label(label).partition(" ")[0]
+    if kind == "integer":
         return float(label) * (scale or 1)
-    match = None if scale == 1 else NUMBER.fullmatch(raw)
-    if not match or match[2].decode() != sign or match[4]:
+    if scale == 1 or not kind.startswith(f"number{sign}") or "e" in label.lower():
         return None
     value = float(label.replace(",", "."))
     return float(round(value * scale)) if scale else value
@@ -682,9 +682,10 @@ def _edges(
     while len(masses) < keep:
         enough = least if len(masses) >= _FEW_BINS else 0.0
         wide = [
-            one
-            for one, mass in masses.items()
-            if (mass > enough or (not enough and scale == 1 and one[1] - one[0] == 2)) and _can_halve(*one, scale)
+            (low, high)
+            for (low, high), mass in masses.items()
+            if (mass > enough or (not enough and scale == 1 and high - low == 2))
+            and ((high - low) % 2 == 0 if scale == 1 else high - low >= 2 if scale else low * high > 0)
         ]
         if not wide:
             break
@@ -736,10 +737,6 @@ def _with_whole_peaks(alone: Mapping[_Interval, float], sure: _Counts, scale: in
         is_whole = value < high <= value + scale and place_of(value / scale, LEAST_POWER) not in places
         peaks[(value, value + 1) if is_whole else (low, high)] = mass
     return peaks
-
-
-def _can_halve(low: float, high: float, scale: int) -> bool:
-    return (high - low) % 2 == 0 if scale == 1 else high - low >= 2 if scale else low * high > 0
 
 
 def _of_days(

@@ -933,10 +933,42 @@ def test_a_search_writes_whole_numbers_among_decimals_as_whole():
     found = search(columns)
     decimals = {name: one.values.decimals for name, one in found.items()}
     assert decimals == {"fixed": 1, "short": (0, 1), "codes": (0, 1)}
-    codes = [found["codes"].code(text.encode()) for text in ("998.9", "999", "999.1", "-9.1", "-9", "-8.9")]
-    assert len({*codes}) == 6
+    codes = [found["codes"].code(text.encode()) for text in ("998.9", "999", "-9", "-8.9")]
+    assert len({*codes}) == 4
     assert written(found["codes"], "999") == "999" and written(found["codes"], "36.9") == "36.9"
     assert "." not in written(found["short"], "37") and written(found["fixed"], "37.0")[-2] == "."
+
+
+def test_codes_far_from_other_values_leave_them_their_bins():
+    """A code in 2 % of the rows is the last or the first bin; of ages and incomes as of numbers with decimals."""
+    rng = np.random.default_rng(11)
+    values = {
+        "heat": [f"{one:.1f}" for one in rng.normal(12, 5, 6000)],
+        "age": [str(one) for one in rng.integers(18, 90, 6000)],
+        "pay": [str(round(one)) for one in rng.lognormal(10, 0.6, 6000)],
+    }  # fmt: skip
+    plain = search(values)
+    for code, text in ((999, b"999"), (-9, b"-9"), (-99, b"-99")):
+        coded = {name: [str(code) if at % 50 == 0 else x for at, x in enumerate(one)] for name, one in values.items()}
+        del coded["pay" if code > 0 else "heat"]
+        for name, found in search(coded).items():
+            edges, unit = found.edges, 0.1 if name == "heat" else 1
+            ends = edges[-3:] if code > 0 else edges[:3]
+            assert ends[0] < code == ends[1] if code > 0 else ends[:2] == (code, pytest.approx(code + unit)), name
+            others = edges[:-2] if code > 0 else edges[2:]
+            assert others[-1] - others[0] <= 1.1 * (plain[name].edges[-1] - plain[name].edges[0]) + 4, name
+            assert len(others) > 0.8 * len(plain[name].edges), name
+            assert float(written(found, text.decode())) == code and found.code(text) != found.code(b"25")
+    temper = {"number.1 2^4": 5000, "integer 2^9": 40}
+    cells = dict.fromkeys(cells_of_place("2^9"), 0) | {cell_of(b"999"): 42}
+    assert table_of(temper, {}, 32, 10.0, cells)["bins"][-3:] == [32.0, 999, 999.05]
+    spread = dict.fromkeys(cells, 1)  # no code, so a range
+    assert table_of(temper, {}, 32, 10.0, spread)["bins"][-1] == 1023.9
+    assert table_of(temper | {"integer 2^9": 30}, {}, 32, 10.0, cells)["bins"][-1] == 31.9
+    beyond = table_of(
+        {"integer 2^5": 5000, "integer 2^8": 900, "integer 2^9": 300}, {}, 32, 10.0, cells | {"2^9 487": 300}
+    )
+    assert 512 in beyond["bins"]  # next to others, as any number
 
 
 def test_noise_of_several_kinds_widens_no_range():

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dpgm_core.models.model import Model
     from dpgm_core.releases.labels import FoundColumns
 
-__all__ = ["TEXTS_NOTE", "texts_notes", "unknown_notes", "wide_bins_note"]
+__all__ = ["TEXTS_NOTE", "missing_notes", "unknown_notes", "wide_bins_note"]
 
 #: Of every column of numbers, dates or times that was found.
 TEXTS_NOTE = "texts among numbers, dates and times count as missing"
@@ -24,18 +24,31 @@ _MIN_TEXTS = 2.5
 _MIN_COLUMNS, _MIN_UNKNOWN = 3, 0.05
 
 
-def texts_notes(found: FoundColumns) -> dict[str, str]:
-    """Return which texts count as missing, and of how many persons, by column of numbers, dates or times."""
-    from dpgm_core.domain.shapes import TIMES
+def missing_notes(found: FoundColumns) -> dict[str, str]:
+    """Return which texts count as missing, and of how many persons, and which codes may, by column of values."""
+    from dpgm_core.domain.shapes import FAR_CODES, TIMES
 
-    notes = {}
+    notes = dict[str, str]()
     for one in found.columns:
+        edges = one.attribute.edges
+        if edges is None:
+            continue
+        said = []
         marks = [repr(text) for text in one.attribute.null_values if text not in one.declared.null_values]
         texts = [count for shape, count in one.shapes if " " not in shape and shape not in TIMES]
         sigma = found.noise.shapes_sigma
-        if one.attribute.edges is not None and (marks or sum(texts) > _MIN_TEXTS * sigma * math.sqrt(len(texts))):
+        if marks or sum(texts) > _MIN_TEXTS * sigma * math.sqrt(len(texts)):
             about = f"of about {sum(texts):,} persons (noise {sigma:.0f})"
-            notes[one.declared.name] = f"{', '.join(marks) or 'texts'} taken as missing, {about}"
+            said.append(f"{', '.join(marks) or 'texts'} taken as missing, {about}")
+        for code in sorted(FAR_CODES) if one.attribute.values.kind in ("integer", "number") else ():
+            at, between = (edges[0], edges[1:3]) if code < 0 else (edges[-2], edges[-3:-1])
+            if at == code and between[-1] - between[0] > abs(code) / 2:
+                said.append(
+                    f"{code} is far from other values and has a bin of its own; if it means missing, say null_values = "
+                    f'["{code}"] in a domain of later runs'
+                )
+        if said:
+            notes[one.declared.name] = "; ".join(said)
     return notes
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from dpgm.cli.column_notes import TEXTS_NOTE, texts_notes, unknown_notes, wide_bins_note
+from dpgm.cli.column_notes import TEXTS_NOTE, missing_notes, unknown_notes, wide_bins_note
 from dpgm.cli.common import print_err, print_evidence_bins, print_json, print_out, print_table, stamp, unmeasured_note
 from dpgm_core.errors import InferenceError, ModelFileError, OptionError, TooLarge, did_you_mean
 
@@ -99,7 +99,7 @@ def save_found_domain(model: Model, path: Path) -> Path | None:
     if not found:
         return None
     names = ", ".join(name for one in found for name in one.attributes)
-    notes = {name: note for one in found if one.described for name, note in texts_notes(one.described).items()}
+    notes = {name: note for one in found if one.described for name, note in missing_notes(one.described).items()}
     head = (
         f"Types, ranges and labels of {names} were found from the records, for {found[0].cost}. They may be published "
         "as the model may, and are no knowledge from outside: what a later run over them promises holds together "
@@ -140,7 +140,7 @@ def print_labels(releases: Sequence[NoisyTables]) -> None:
                 some = ", ".join(attribute.labels[:_MAX_NAMES_SHOWN])
                 more = ", ..." if attribute.size > _MAX_NAMES_SHOWN else ""
                 print_out(f"         {name}: {attribute.size} {kind}: {some}{more}")
-            for name, note in texts_notes(discovery.described).items():
+            for name, note in missing_notes(discovery.described).items():
                 print_out(f"         {name}: {note}")
             if any(attribute.edges is not None for attribute in discovery.attributes.values()):
                 print_out(f"         {TEXTS_NOTE}")

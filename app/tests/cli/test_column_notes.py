@@ -5,10 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpgm.cli.column_notes import texts_notes, unknown_notes
+from dpgm.cli.column_notes import missing_notes, unknown_notes
 from dpgm_core import Budget, SeededRandomness
 from dpgm_core.domain.attribute import Attribute
-from dpgm_core.domain.shapes import SHAPES
+from dpgm_core.domain.shapes import SHAPES, cell_of, shape_of
 from dpgm_core.privacy.columns import ColumnsPlan
 from dpgm_core.releases.labels import draw_columns
 
@@ -43,5 +43,23 @@ def test_texts_of_few_persons_are_not_mentioned():
     none = dict.fromkeys(SHAPES, 0)
     shapes = [none | {"integer 2^6": 5000, "text": few, "word": 2 * few} for few in (2, 90)]
     shapes += [none | {"date 2015": 5000, "word": 200}, none | {"text": 5000}]
-    notes = texts_notes(draw_columns(plan, declared, some, shapes, [{}] * 4, SeededRandomness(3)))
+    notes = missing_notes(draw_columns(plan, declared, some, shapes, [{}] * 4, SeededRandomness(3)))
     assert notes.keys() == {"some", "words"} and all("taken as missing, of about " in note for note in notes.values())
+
+
+def test_codes_far_from_other_values_are_mentioned():
+    """Beyond a gap; 99 of numbers up to 99, and of dates, is none."""
+    plan = ColumnsPlan(
+        columns=("high", "low", "near"), whole=Budget.approx(3, "1e-6"), share=Fraction(1, 20), labels=1,
+        neighbours="add-remove",
+    )  # fmt: skip
+    declared = [Attribute.from_dict(name, {"private": True}) for name in plan.columns]
+    shapes = [dict.fromkeys(SHAPES, 0) | {"integer 2^5": 5000} for _ in declared]
+    cells = [{cell_of(b"%d" % number): 200 for number in range(32, 64)} for _ in declared]
+    for at, code in enumerate((999, -9, 99)):
+        shapes[at][shape_of(b"%d" % code)] = 400
+        cells[at][cell_of(b"%d" % code)] = 400
+    found = draw_columns(plan, declared, [{}] * 3, shapes, cells, SeededRandomness(3))
+    notes = missing_notes(found)
+    assert notes.keys() == {"high", "low"}
+    assert notes["high"].startswith("999 is far from other values") and 'null_values = ["-9"]' in notes["low"]
