@@ -35,6 +35,7 @@ __all__ = [
     "SYMBOLS",
     "WORDS",
     "YEARS",
+    "ZEROS",
     "YEAR_POWER",
     "cell_of",
     "cell_starts",
@@ -46,6 +47,7 @@ __all__ = [
     "number_places",
     "part_of",
     "read_thousands",
+    "read_zeros",
     "shape_of",
     "take_far_codes",
 ]
@@ -104,8 +106,10 @@ _SYMBOL = re.compile(
     rb"(-?)(?:(%s)(-?[0-9][0-9.,]*)|([0-9][0-9.,]*)(%s))"
     % (b"|".join(map(re.escape, reversed(_BEFORE))), b"|".join(map(re.escape, _AFTER)))
 )
+#: Whole numbers such as 27.0, as programs write those of columns with missing values.
+ZEROS = "number.0"
 _DAYS = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-DECIMALS = 3  # so many and more count alike, and stand for any number of decimals
+DECIMALS = 4  # so many and more count alike, and stand for any number of decimals
 
 #: Powers of two, below which there is zero; whole numbers begin with 0.
 LEAST_POWER, MOST_POWER = -16, 46
@@ -162,6 +166,8 @@ def shape_of(raw: bytes) -> str:
     ('date %Y%m%d 2020', 'integer 2^24', 'datetime %m/%d/%Y %I:%M %p 2020', 'date %m/%d/%y 1970')
     >>> shape_of(b"1,431.33"), shape_of(b"1.234.567"), shape_of(b"1,431"), shape_of(b"14:05"), shape_of(b"2:05 PM")
     ('grouped.2 2^10', 'grouped,0 2^20', 'grouped.0 2^10', 'minute', 'minute12')
+    >>> shape_of(b"27.0"), shape_of(b"27.5"), shape_of(b"0.12345"), shape_of(b"$5.0")
+    ('number.0 2^4', 'number.1 2^4', 'number.4 2^-4', '$0 number.1 2^2')
     >>> shape_of(b"$5"), shape_of(b"-$1,431"), shape_of(b"12.5 %")
     ('$0 integer 2^2', '$0 grouped.0 -2^10', '0 % number.1 2^3')
     """
@@ -176,6 +182,8 @@ def shape_of(raw: bytes) -> str:
         whole, sign, fraction, exponent = match.groups()
         decimals = DECIMALS if exponent else min(len(fraction), DECIMALS)
         value = float(b"%s.%se%s" % (whole, fraction, exponent or b"0"))
+        if fraction == b"0" and sign == b"." and not exponent:
+            return f"{ZEROS} {place_of(value, 0)}"
         return f"number{sign.decode()}{decimals} {place_of(value, LEAST_POWER)}"
     if _POWER.fullmatch(raw):
         return f"number.{DECIMALS} {place_of(float(raw), LEAST_POWER)}"
@@ -186,7 +194,7 @@ def shape_of(raw: bytes) -> str:
     if symbol:
         kinds, most = SYMBOLS[symbol]
         for shape in filter(None, (_grouped_shape(bare), shape_of(bare))):
-            kind, _, place = shape.rpartition(" ")
+            kind, _, place = shape.replace(ZEROS, "number.1").rpartition(" ")
             if kind in kinds:
                 minus, _, power = place.partition("2^")
                 return f"{symbol} {kind} {f'{minus}2^{min(most, int(power))}' if power else place}"
@@ -264,9 +272,9 @@ def read_thousands(
     if grouped and grouped <= _ONCE and any(kind.startswith(("number,", "grouped,")) for kind in kinds):
         shapes, counts, cells = _as_decimals(shapes), _as_decimals(counts), _cells_as_decimals(cells)
         kinds = kinds - {"grouped.0"}
-    once = f"number.{DECIMALS}"
+    once = "number.3"
     small = ("zero", *(place for place in number_places(LEAST_POWER) if "^-" in place))
-    whole = {"integer", once} <= kinds and kinds.isdisjoint(f"number.{one}" for one in range(1, DECIMALS))
+    whole = {"integer", once} <= kinds and kinds.isdisjoint(f"number.{one}" for one in (0, 1, 2, DECIMALS))
     whole = whole and counts.keys().isdisjoint(f"{once} {place}" for place in small)
     for sign, decimal in (",.", ".,"):
         if any(kind.startswith(f"grouped{decimal}") for kind in kinds) or (whole and sign == "."):
@@ -284,7 +292,7 @@ def _as_decimals(shapes: Mapping[str, int]) -> dict[str, int]:
             counts[shape] = count
         elif shape in _ONCE:
             minus, _, power = shape.removeprefix("grouped.0 ").partition("2^")
-            place = f"number,{DECIMALS} once {minus}2^{max(0, int(power) - 10)}"
+            place = f"number,3 once {minus}2^{max(0, int(power) - 10)}"
             counts[place] = counts.get(place, 0) + count
     return counts
 
@@ -306,7 +314,7 @@ def _cells_as_decimals(cells: Mapping[str, int]) -> dict[str, int]:
 
 
 def _without_thousands(shapes: Mapping[str, int], sign: str, decimal: str) -> dict[str, int]:
-    counts, once, several = dict[str, int](), f"number.{DECIMALS} ", f"grouped{decimal}"
+    counts, once, several = dict[str, int](), "number.3 ", f"grouped{decimal}"
     for shape, count in shapes.items():
         minus, _, power = shape.removeprefix(once).partition("2^")
         if shape.startswith(several):
@@ -317,6 +325,24 @@ def _without_thousands(shapes: Mapping[str, int], sign: str, decimal: str) -> di
         elif power and 0 <= int(power) <= MOST_POWER - 10:
             counts[f"integer once {minus}2^{int(power) + 10}"] = count
     return counts
+
+
+def read_zeros(
+    shapes: Mapping[str, int], counts: Mapping[str, int], least: float
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return shapes, and those that certainly occur, in which 27.0 is whole if all numbers are, else of one decimal.
+
+    Numbers of decimals that are as large as these occur from `least` persons on.
+    """
+    places = {shape.rpartition(" ")[2] for shape in counts if shape.startswith(ZEROS)} - {"zero"}
+    some = {
+        shape: count
+        for shape, count in shapes.items()
+        if shape.startswith("number") and (shape in counts or (count >= least and shape.rpartition(" ")[2] in places))
+    }
+    kind = "integer zeros" if all(shape.startswith(ZEROS) for shape in some) else "number.1 zeros"
+    both = [{shape.replace(ZEROS, kind): count for shape, count in one.items()} for one in (shapes, {**counts, **some})]
+    return both[0], both[1]
 
 
 def _number_of(raw: bytes, decimal: str) -> float:
@@ -364,7 +390,7 @@ RARE_KINDS = (
 
 def _list_shapes() -> Iterable[str]:
     yield from ("text", "word", "code", *TIMES)
-    yield from (f"integer {place}" for place in number_places(0))
+    yield from (f"{kind} {place}" for kind in ("integer", ZEROS) for place in number_places(0))
     large = [place for place in number_places(_THOUSAND) if place != "zero"]
     yield from (
         f"grouped{sign}{decimals} {place}" for sign in ".," for decimals in range(DECIMALS + 1) for place in large

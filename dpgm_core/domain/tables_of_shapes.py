@@ -34,12 +34,14 @@ from dpgm_core.domain.shapes import (
     WORDS,
     YEAR_POWER,
     YEARS,
+    ZEROS,
     cells_of_place,
     date_years,
     interval_of,
     number_places,
     place_of,
     read_thousands,
+    read_zeros,
     shape_of,
     take_far_codes,
 )
@@ -97,6 +99,7 @@ _PEAK, _CLEAR = 4.0, 2.0
 #: Parts of cells are counted where numbers of three or more decimals, or of this power of two, are in so few of them;
 #: cells that have this share of all are cut by them.
 _FINE_POWER, _FEW_POWERS, _MAIN = 16, 2, 0.25
+_FINE = tuple(f"number{sign}{decimals}" for sign in ".," for decimals in (3, DECIMALS))
 #: Shapes of texts.
 _TEXTS = ("text", "word", "code")
 #: At least this share of 14/05/21 and the like has an open order, two fifths where the year is last; of 21/05/14 none.
@@ -151,6 +154,7 @@ def table_of(
     labels = _occurring(shapes, words or labels, cells_sigma if words else fine, counts.keys() == {"word"})
     signs = {"symbol": symbol} if symbol else {}
     shapes, counts, cells, of_thousands = read_thousands(shapes, counts, cells)
+    shapes, counts = read_zeros(shapes, counts, 2 * EDGE * sigma)
     signs |= of_thousands
     every = sum(counts.values())
     commonest = [label for label, _ in sorted(labels.items(), key=lambda one: (-one[1], one[0]))][:keep]
@@ -346,7 +350,7 @@ def cells_to_count(shapes: Mapping[str, int], sigma: float) -> tuple[str, ...]:
 def _is_narrow(sure: _Counts) -> bool:
     """Return whether numbers with many values are nearly all of one power of two or two, so that cells may be wide."""
     powers = {shape.rpartition(" ")[2]: count for shape, count in sure.items() if "^" in shape}
-    is_fine = any(shape.startswith(("number.3", "number,3")) for shape in sure) or all(
+    is_fine = any(shape.startswith(_FINE) for shape in sure) or all(
         int(place.rpartition("^")[2]) >= _FINE_POWER for place in powers
     )
     few = len(powers) <= _FEW_POWERS and sum(powers.values()) > _MOST_OF_IT * sum(sure.values())
@@ -492,6 +496,8 @@ def _of_numbers(
         return sum(some) + _CLEAR * fine * math.sqrt(len(some)) <= _TRIMMED * every
 
     edges = _edges(places, masses, list(alone), keep, scale, _ENOUGH * sigma, is_empty)
+    if not scale:
+        decimals, edges = _with_decimals(edges, sure)
     unit = 1 if whole else 10.0**-decimals
     for code in reversed(codes):  # has a bin of its own, and so has what is between it and others
         if code < 0:
@@ -502,15 +508,30 @@ def _of_numbers(
     table |= {"bins": edges, "cap": True}
     if places.get("zero") and len(places) > 1 and not (whole and places.get("2^0")):
         table["shape"] = "uniform"  # many zeros, which are all alike, do not say that other numbers are near zero
-    if not whole and decimals < DECIMALS and max(map(abs, edges)) * 10**decimals < EXACT_WHOLE:
+    if not whole and max(map(abs, edges)) * 10.0**decimals < EXACT_WHOLE:
         few = Counter[int]()
         for shape, count in every_edge.items():
             if shape in every_sure or count >= SURE * sigma:
                 few[int(shape[7]) if shape.startswith("number") else 0] += count
         part = _TRIMMED_ZEROS * few.total() / 10.0**decimals
-        fewer = [one for one in range(decimals) if few[one] >= part * 10.0**one]
+        fewer = [one for one in range(min(decimals, DECIMALS)) if few[one] >= part * 10.0**one]
         table["decimals"] = [*fewer, decimals] if fewer else decimals
+    elif whole and 2 * sum(_starting(sure, ("integer zeros",)).values()) > sum(sure.values()):
+        table["decimals"] = 1
     return table | ({"decimal": ","} if sign == "," and not whole else {})
+
+
+def _with_decimals(edges: list[float], sure: _Counts) -> tuple[int, list[float]]:
+    """Return with how many decimals numbers of any are written, two more than bins need, and edges of which those
+    around zero leave only zero between them, if that occurs as such."""
+    tiny = math.ldexp(1.0, LEAST_POWER)
+    width = min((high - low for low, high in itertools.pairwise(edges) if max(-low, high) > tiny), default=tiny)
+    decimals = min(15, max(DECIMALS, 2 - math.floor(math.log10(width))))
+    if any(shape.endswith(" zero") and (shape[0] == "i" or int(shape[7]) < DECIMALS) for shape in sure):
+        least = min(tiny, 10.0**-decimals)
+        ends = {tiny: least, -tiny: 0.0 if tiny in edges else -least}
+        edges = [ends.get(edge, edge) for edge in edges]
+    return decimals, edges
 
 
 def _from_one(places: dict[str, int], axis: Sequence[str]) -> dict[str, int]:
@@ -533,7 +554,7 @@ def _number(label: str, sign: str, scale: int) -> float | None:
     scale: units in 1, which are the values that numbers of so many decimals have; 0 for any numbers.
     """
     kind = _shape_of_label(label).partition(" ")[0]
-    if kind == "integer":
+    if kind in ("integer", ZEROS):
         return float(label) * (scale or 1)
     if scale == 1 or not kind.startswith(f"number{sign}") or "e" in label.lower():
         return None
@@ -625,10 +646,10 @@ def _smoothed(parts: Mapping[_Interval, float], total: float, fine: float) -> di
 def _divided(
     masses: Mapping[_Interval, float], parts: Sequence[int], scale: int, fine: float
 ) -> dict[_Interval, float]:
-    """Return masses with those of large intervals spread by parts, which are of the sizes of numbers."""
+    """Return masses with those of large intervals, but zero, spread by parts, which are of the sizes of numbers."""
     divided, every = dict[_Interval, float](), sum(masses.values())
     for (low, high), mass in masses.items():
-        if not mass > _MAIN * every:
+        if not mass > _MAIN * every or low < 0 < high:
             divided[low, high] = mass
             continue
         ends = [low + (high - low) * at / len(parts) for at in range(len(parts) + 1)]

@@ -529,7 +529,7 @@ class Decoder:
             for zeros, short in self.dist.values.shortened:
                 texts = pc.replace_substring_regex(texts, zeros, short)
             sign = self.attribute.matching.decimal
-            if sign != "." and self.dist.values.kind == "number":
+            if sign != "." and self.dist.values.kind in ("number", "integer"):
                 texts = pc.replace_substring(texts, ".", sign)
             if self.attribute.matching.thousands is not None and not self.dist.values.is_temporal:
                 texts = _with_digit_groups(texts, self.attribute.matching.thousands, sign)
@@ -564,8 +564,10 @@ def decoders_of(
 
 def _decimals(attribute: Attribute, dist: BinDistribution | None) -> int | None:
     """Return the number of digits written after the decimal point; None for all."""
-    if dist is None or dist.values.kind != "number" or dist.values.digits is not None or attribute.edges is None:
-        return None if dist is None else dist.values.digits
+    if dist is None or dist.values.kind != "number":
+        return None
+    if dist.values.digits is not None or attribute.edges is None:
+        return dist.values.digits
     edges = np.array(attribute.edges)
     widths = np.diff(edges[np.isfinite(edges)])
     digits = max(0, 3 - math.floor(math.log10(widths.min()))) if len(widths) else 0
@@ -601,7 +603,8 @@ def _written(values: Values, places: FloatArray, decimals: int | None) -> pa.Arr
             return _fixed(scaled.astype(np.int64), decimals, null)
     typed = _typed(values, places)
     if values.kind == "integer" or (values.kind == "number" and decimals is None):
-        return typed.cast(pa.string())
+        texts = typed.cast(pa.string())
+        return pc.binary_join_element_wise(texts, values.zeros, "") if values.zeros else texts
     distinct = typed.dictionary_encode()
     form = values.format or _ISO.get(values.kind)
     if form is not None and _PLAIN_FORMAT.fullmatch(form):

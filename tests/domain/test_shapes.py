@@ -71,11 +71,11 @@ def unpadded(text):
     return re.sub(r"(?<![:\d])0(?=\d)", "", text)
 
 
-def written(attribute, text):
-    """A text as the domain of its column reads it and writes it again, at the lower end of its bin."""
+def written(attribute, text, at=0.0):
+    """A text as the domain of its column reads it and writes it again, at the lower end of its bin or so far in it."""
     code = np.array([attribute.code(text.encode())])
     decode = decoder(attribute, np.eye(attribute.size)[code[0]])
-    (again,) = decode.texts(code, decode.places(code, np.array([0.0]))).to_pylist()
+    (again,) = decode.texts(code, decode.places(code, np.array([at]))).to_pylist()
     assert attribute.code(again.encode()) == code[0]
     return again
 
@@ -147,12 +147,12 @@ def test_cells_by_example():
     [
         ("0", "integer zero"), ("-3", "integer -2^1"), ("+8", "integer 2^3"), ("007", "code"),
         ("12A", "code"), ("V58.1", "code"), ("12 A", "text"), ("12kg", "text"), ("F", "word"),
-        ("1e-05", "number.3 zero"), ("5e3", "number.3 2^12"), ("01e3", "text"),
-        ("0.30000000000000004", "number.3 2^-2"), ("1.5e400", "number.3 2^46"),
+        ("1e-05", "number.4 zero"), ("5e3", "number.4 2^12"), ("01e3", "text"),
+        ("0.30000000000000004", "number.4 2^-2"), ("1.5e400", "number.4 2^46"), ("3.125", "number.3 2^1"),
         (".5", "number.1 2^-1"), ("-12.50", "number.2 -2^3"), ("0.00", "number.2 zero"),
         ("1,250", "grouped.0 2^10"), ("1234,567", "number,3 2^10"), ("0,250", "number,3 2^-2"),
-        ("1,2345", "number,3 2^0"),
-        ("1.5e3", "number.3 2^10"), ("12:30", "minute"), ("12:30:00", "time"), ("25:00", "text"),
+        ("1,2345", "number,4 2^0"), ("27.0", "number.0 2^4"), ("-0.0", "number.0 zero"), ("27,0", "number,1 2^4"),
+        ("1.5e3", "number.4 2^10"), ("12:30", "minute"), ("12:30:00", "time"), ("25:00", "text"),
         ("$5", "$0 integer 2^2"), ("-$3", "$0 integer -2^1"), ("$1,234.50", "$0 grouped.2 2^10"),
         ("$1,234", "$0 grouped.0 2^10"), ("$5.5", "$0 number.1 2^2"), ("$007", "text"), ("--$3", "text"), ("$", "text"),
         ("€ 12,50", "€ 0 number,2 2^3"), ("€12.50", "€0 number.2 2^3"), ("1.234,50\xa0€", "0 € grouped,2 2^10"),
@@ -433,7 +433,7 @@ def test_a_search_tells_days_from_whole_numbers_that_look_like_some():
         "numbers": numbers, "near": [str(20210000 + number) for number in rng.integers(0, 10_000, 6000)],
         "half": days[:3000] + numbers[:3000], "most": days[:5000] + ["0"] * 1000,
     }  # fmt: skip
-    found = search(columns)
+    found = search(columns, 2)
     for name, one in found.items():
         kind = "date" if name in ("days", "gaps") else "integer"
         assert (one.values.kind, one.values.format) == (kind, "%Y%m%d" if kind == "date" else None), name
@@ -951,7 +951,7 @@ def test_codes_far_from_other_values_leave_them_their_bins():
     for code, text in ((999, b"999"), (-9, b"-9"), (-99, b"-99")):
         coded = {name: [str(code) if at % 50 == 0 else x for at, x in enumerate(one)] for name, one in values.items()}
         del coded["pay" if code > 0 else "heat"]
-        for name, found in search(coded).items():
+        for name, found in search(coded, 2).items():
             edges, unit = found.edges, 0.1 if name == "heat" else 1
             ends = edges[-3:] if code > 0 else edges[:3]
             assert ends[0] < code == ends[1] if code > 0 else ends[:2] == (code, pytest.approx(code + unit)), name
@@ -1100,6 +1100,47 @@ def test_ranges_of_whole_numbers_have_their_ends():
     assert table_of({"integer 2^1": 600, "integer 2^2": 300}, {}, 32, 10.0)["bins"][:2] == [1, 2]
     assert table_of({"integer 2^7": 600}, {}, 32, 10.0)["bins"][0] == 128
     assert table_of({"integer zero": 600}, {}, 32, 10.0)["bins"] == [0, 1, 3]
+
+
+def test_whole_numbers_with_a_zero_after_the_point_are_whole():
+    """As programs write those of columns with gaps; beside numbers of decimals they are numbers of one."""
+    rng = np.random.default_rng(3)
+    ages, some = rng.integers(18, 95, 4000), rng.normal(60, 12, 4000).round(1)
+    columns = {
+        "age": [f"{one}.0" for one in ages[:3900]] + [""] * 100, "weight": [str(one) for one in some],
+        "both": [f"{one}.0" for one in ages[:2000]] + [str(one) for one in ages[2000:]],
+        "visits": rng.choice(["0.0", "1.0", "2.0", "5.5"], 4000, p=(0.5, 0.3, 0.1, 0.1)).tolist(),
+    }  # fmt: skip
+    for seed in range(3):
+        found = search(columns, seed)
+        kinds = {name: (one.values.kind, one.values.decimals) for name, one in found.items()}
+        assert kinds.pop("both")[0] == "integer"
+        assert kinds == {"age": ("integer", 1), "weight": ("number", 1), "visits": ("number", 1)}
+        assert re.fullmatch(r"[0-9]+\.0", written(found["age"], "33.0", 0.7))
+        assert found["visits"].code(b"5.5") not in {found["visits"].unknown, found["visits"].code(b"2.0")}
+
+
+@pytest.mark.parametrize("zero", ["0", "0.0"])
+def test_numbers_of_many_decimals_keep_their_places_and_zeros(zero):
+    """Logarithms beside zeros are no thousands, and zeros come back as such, not as numbers near zero."""
+    rng = np.random.default_rng(4)
+    logs = np.where(rng.random(6000) < 0.5, -1, rng.choice([3.258096, 3.931826, 4.564348, 4.61512], 6000))
+    columns = {
+        "coins": [zero if one < 0 else str(one) for one in logs],
+        "p": [f"{one:.6f}" for one in rng.random(6000)],
+    }
+    for seed in range(3):
+        found = search(columns, seed)
+        assert all(one.values.kind == "number" and one.matching.thousands is None for one in found.values())
+        coins = found["coins"]
+        code = coins.code(zero.encode())
+        assert coins.code(b"3.258096") not in {code, coins.unknown, coins.code(b"3.931826"), coins.code(b"4.564348")}
+        assert {float(written(coins, zero, at)) for at in (0.0, 0.5, 0.99)} == {0.0}
+    # 17.100 among whole numbers is of thousands where all decimals are three.
+    shapes = {"integer 2^8": 900, "number.3 2^4": 800}
+    assert table_of(shapes, {}, 32, 10.0)["thousands"] == "." and "thousands" not in table_of(
+        shapes | {"number.4 2^4": 800}, {}, 32, 10.0
+    )
 
 
 def test_few_zeros_of_counts_come_back():
