@@ -1,7 +1,7 @@
 """The identifiable parameters of a structure: main effects and interactions in orthonormal contrasts (ANOVA).
 
-Contrasts of bins of numbers are cosines along their order, and long waves have a larger prior variance than short ones:
-what depends on a number changes little from bin to bin. All other contrasts are alike.
+Contrasts of bins of numbers are cosines along their order, and long waves may have a larger prior variance than short
+ones: what depends on a number mostly changes little from bin to bin. All other contrasts are alike.
 
 An *effect* is a set of attributes inside some clique; its parameters are the products of orthonormal contrasts of
 its attributes, so that no two effects say the same. Cliques that contain the effect share its parameters. The noisy
@@ -230,7 +230,7 @@ class Basis:
 
     size: number of parameters p. group: of each parameter (p,), 0 for main effects, else its clique's. groups: how
     many. variances: of z, records**2 (p,). weights: the prior precision of each parameter if that of each potential
-    is 1, over `waves`, (p,). waves: prior variances beside those of even ones (p,). bins: see `bins_of`.
+    is 1 (p,). waves: by how much a smooth prior's variance is larger (p,). bins: see `bins_of`.
     """
 
     structure: Structure
@@ -381,7 +381,7 @@ def basis_of(release: NoisyTables) -> Basis:
         group=table[:, 0].astype(np.intp),
         groups=groups,
         variances=table[:, 1],
-        weights=table[:, 2] / np.concatenate(waves),
+        weights=table[:, 2],
         waves=np.concatenate(waves),
         bins=bins,
     )

@@ -52,6 +52,11 @@ def _scales(instance: object, attribute: Any, value: object) -> None:
         positive(instance, attribute, scale)
 
 
+def _even(instance: object, attribute: Any, value: object) -> None:
+    if not isinstance(value, tuple) or not all(type(one) is int and one >= 0 for one in value):
+        raise ValueError(f"{attribute.name} must be numbers of groups of parameters, from 0 on; got {value!r}")
+
+
 @frozen(kw_only=True)
 class EbMap:
     """Generalised least squares with automatic relevance determination (ARD).
@@ -91,7 +96,11 @@ class EbMap:
         unit="nats",
         validator=_scales,
     )
-
+    even: tuple[int, ...] = option(
+        (),
+        help="with scales, the groups whose prior is even along bins, as a fit's tuning has them; others are smooth",
+        validator=_even,
+    )
     base: Model | str | None = option(
         None,
         help="a public model over the same attributes, or its file, on which the prior is centred; its cliques are "
@@ -178,6 +187,7 @@ class EbMap:
             curvature=self.curvature,
             target=self.target,
             scales=self.scales,
+            even=self.even,
         )
 
     def check_scales(self, structure: Structure) -> None:
@@ -188,6 +198,11 @@ class EbMap:
                 f"eb-map: scales has {len(self.scales)} numbers, but {structure} has {groups} groups of parameters "
                 "(all main effects, and the interactions of each clique); take scales from the tuning of a fit to the "
                 "same cliques"
+            )
+        if self.even and (self.scales is None or max(self.even) >= groups):
+            raise OptionError(
+                f"eb-map: even names groups of scales, of which there are {groups if self.scales else 'none'}; take "
+                "both from the tuning of a fit to the same cliques"
             )
 
 
@@ -200,7 +215,7 @@ def _to_fit(run: Run, structure: Structure) -> Fit:
         converged=run.scales_converged and run.distance <= run.tolerance,
         certificate=certificate(run),
         notes=notes(run),
-        tuning={"scales": run.scales.values.tolist()},
+        tuning={"scales": run.scales.values.tolist()} | ({"even": run.scales.even} if run.scales.even else {}),
     )
 
 

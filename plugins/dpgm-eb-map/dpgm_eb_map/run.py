@@ -69,6 +69,7 @@ class Settings:
     curvature: Literal["auto", "dense", "diagonal"]
     target: Literal["auto", "population", "records"]
     scales: tuple[float, ...] | None
+    even: tuple[int, ...]
 
 
 class Run:
@@ -121,7 +122,7 @@ class Run:
         if self.settings.scales is None:
             self._tune(self.settings.rounds)
         else:
-            self.scales.values = np.array(self.settings.scales)
+            self.scales.fix(self.settings.scales, self.settings.even)
             self._fit_fixed()
 
     def resume(self, potentials: Tables) -> None:
@@ -143,7 +144,7 @@ class Run:
         """Take a fit as it is, and what refits need of it."""
         assert self.settings.scales is not None
         self.phi = self._deviations(potentials)
-        self.scales.values = np.array(self.settings.scales)
+        self.scales.fix(self.settings.scales, self.settings.even)
         if self.basis.size:
             if not self.scales.has_interactions and self._is_empty():
                 # Refits then tell what the noise may hide, and not that nothing is there.
@@ -201,6 +202,7 @@ class Run:
         return is_empty(self.moments, self.release, self.scales, main=self.base is None)
 
     def _tune(self, rounds: int, steps: int = _LAST_STEPS) -> None:
+        self.scales.start_even()
         self.linearise()
         for number in range(rounds):
             self.progress("learning", number, self.settings.rounds + 1)
@@ -267,8 +269,7 @@ class Run:
         steps = _LAST_STEPS
         if self.of_records:
             steps = _RECORDS_STEPS
-            even = self.basis.weights * self.basis.waves
-            precision = np.minimum(self.scales.precision(), even / _RECORDS_SCALE**2)
+            precision = np.minimum(self.scales.precision(), self.basis.weights / _RECORDS_SCALE**2)
             self.system.set_prior(precision)
             objectives = [one.under(precision) for one in objectives]
         return correct_together(objectives, ends, self.phi, self.drift, tolerance, steps, of_records=self.of_records)

@@ -12,25 +12,39 @@ judged alone by the same prior, or, where the tables hardly tell of any effect, 
 is the one that keeps as much of the group's parameters as the average over its u does. Sources: MacKay (1992), Bayesian
 interpolation, for the evidence; Mitchell and Beauchamp (1988) for spike and slab; Stephens (2017), False discovery
 rates, for scales averaged.
+
+The prior of a group with bins is smooth or even along them, whichever has more evidence: a trend is smooth, and where
+two columns say the same, as a week and its month do, no wave is longer than others. Even priors come first, as a fit
+far from its optimum is nearer there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
+from typing import TypeAlias
 
 import numpy as np
 from scipy.special import logsumexp
 
-from dpgm_core import FloatArray, IntArray
+from dpgm_core import FloatArray
 from dpgm_eb_map.contrasts import Basis
 from dpgm_eb_map.descent import System
 
 __all__ = ["Scales", "combine_chances"]
 
+BoolArray: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
 _OFF = 0.003  # nats: the scale of a group that is off
 _RANGE = (0.03, 10.0)  # nats: bounds of the others
 _GRID = 2 * np.log(np.concatenate([[_OFF], np.geomspace(*_RANGE, 48)]))  # of u; off is the first
 _FARTHEST = 3.0  # that u may move in one step
+# Of a fit, the first updates, in which groups become smooth or even: of 1, 2 and all, the fit to 75 columns ended
+# nearest to its optimum with 2.
+_CHOICES = 2
+# Nats by which an even prior must be likelier than a smooth one: without, rank correlations of thirteen generated
+# tables erred 5 % more at epsilon = 1.
+_FOR_SMOOTH = 3.0
 _TINY = 1e-300  # a likelihood, so that its logarithm is a number
 _LEAST = 1e-9  # of lam s^2, below which a direction is not told of
 
@@ -51,20 +65,36 @@ _FAINT_LEAST = 0.1  # parameters; where the tables determine fewer, main effects
 class Scales:
     """The scales s_g and how they were last moved.
 
-    values: nats (groups,). determined: parameters of each group that the tables fix (groups,), of `count`.
+    values: nats (groups,). smooth: (groups,), whether the prior is, which says nothing of groups without bins.
+    determined: parameters of each group that the tables fix (groups,), of `count`.
     """
 
     def __init__(self, basis: Basis) -> None:
         self._basis = basis
         self.count = np.bincount(basis.group, minlength=basis.groups)
-        self.values = np.ones(basis.groups)
+        self.values, self.smooth = np.ones(basis.groups), np.ones(basis.groups, bool)
+        self._have_waves = np.bincount(basis.group, basis.waves != 1, basis.groups) > 0
+        self._updates = 0
         self.determined = np.zeros(basis.groups)
         self._pace, self._last = np.ones(basis.groups), np.zeros(basis.groups)
 
     def precision(self) -> FloatArray:
         """Lam = w / s^2 (p,)."""
-        precision: FloatArray = self._basis.weights / self.values[self._basis.group] ** 2
-        return precision
+        return self._weights(self.smooth) / self.values[self._basis.group] ** 2
+
+    @property
+    def even(self) -> list[int]:
+        """The groups with bins whose prior is even."""
+        return np.flatnonzero(self._have_waves & ~self.smooth).tolist()
+
+    def fix(self, values: Sequence[float], even: Sequence[int]) -> None:
+        """Take scales, and the groups whose prior is even, from another fit."""
+        self.values, self.smooth = np.array(values), np.ones(len(values), bool)
+        self.smooth[list(even)] = False
+
+    def start_even(self) -> None:
+        """Take even priors until `update` chooses."""
+        self.smooth[:] = False
 
     def measure(self, determined: FloatArray) -> None:
         """Take 1 - c Lam of each parameter (p,); estimates may be outside of 0 to 1."""
@@ -74,8 +104,17 @@ class Scales:
     def update(self, phi: FloatArray, system: System) -> float:
         """Move the scales to what the fit `phi` (p,) under them supports; the largest change of log s that matters."""
         self.measure(system.determined())
-        cavities = self._cavities(phi, system)
+        cavities = self._cavities(phi, system, self.smooth)
         evidence = np.array([evidence_of(lam, squares) for lam, squares in cavities])
+        if self._updates < _CHOICES and self._have_waves.any():
+            others = self._cavities(phi, system, ~self.smooth)
+            evidence_of_others = np.array([evidence_of(lam, squares) for lam, squares in others])
+            odds = evidence_of_others.max(axis=1) - evidence.max(axis=1)
+            likelier = odds > np.where(self.smooth, _FOR_SMOOTH, -_FOR_SMOOTH)
+            cavities = [two if other else one for one, two, other in zip(cavities, others, likelier, strict=True)]
+            evidence = np.where(likelier[:, None], evidence_of_others, evidence)
+            self.smooth = self.smooth ^ likelier
+        self._updates += 1
         chances = np.concatenate([combine_chances(evidence[:1]), combine_chances(evidence[1:])])
         here = 2 * np.log(self.values)
         there = [_log_scale_that_keeps(*one, chance) for one, chance in zip(cavities, chances, strict=True)]
@@ -106,12 +145,13 @@ class Scales:
 
     def log_odds_of_effects(self, phi: FloatArray, system: System) -> float:
         """Return the log odds that main effects or cliques may be on, against that nothing is."""
-        evidence = np.array([evidence_of(lam, squares) for lam, squares in self._cavities(phi, system)])
+        cavities = self._cavities(phi, system, self.smooth)
+        evidence = np.array([evidence_of(lam, squares) for lam, squares in cavities])
         return max(log_odds_of_effects(evidence[:1]), log_odds_of_effects(evidence[1:]))
 
     def keep_main_effects(self, phi: FloatArray, system: System) -> None:
         """Set the scale of main effects to what a fit `phi` (p,) without any supports, small ones being likely."""
-        lam, squares = self._cavities(phi, system)[0]
+        lam, squares = self._cavities(phi, system, self.smooth)[0]
         likely = np.exp(-0.5 * (_GRID - _FAINT_MEAN) ** 2 / _FAINT_VARIANCE)
         likely[0] = 0.0
         likely *= (1 - _FAINT_OFF) / likely.sum()
@@ -136,25 +176,38 @@ class Scales:
         """Whether the scale of any clique's interactions is on."""
         return bool((self.values[1:] > _OFF).any())
 
-    def _cavities(self, phi: FloatArray, system: System) -> list[tuple[FloatArray, FloatArray]]:
+    def _weights(self, smooth: BoolArray) -> FloatArray:
+        """Lam of scale 1 (p,), of groups of which some are smooth (groups,)."""
+        basis = self._basis
+        return np.where(smooth[basis.group], basis.weights / basis.waves, basis.weights)
+
+    def _cavities(self, phi: FloatArray, system: System, smooth: BoolArray) -> list[tuple[FloatArray, FloatArray]]:
+        """Each group's cavity, from a fit under the present prior, in units of priors of which some are smooth."""
         # Places by group, ascending: a search for each of hundreds of groups took a quarter of a fit's time.
         parts = np.split(np.argsort(self._basis.group, kind="stable"), np.cumsum(self.count)[:-1])
-        return [self._cavity(part, phi, system) for part in parts]
+        precision, weights = self.precision(), self._weights(smooth)
+        return [_cavity(system.spread(part), phi[part], precision[part], weights[part]) for part in parts]
 
-    def _cavity(self, part: IntArray, phi: FloatArray, system: System) -> tuple[FloatArray, FloatArray]:
-        """lam (q,) and h^2 (q,) of the parameters at `part`, in units of the prior of scale 1."""
-        if not len(part):
-            return np.zeros(0), np.zeros(0)
-        spread, root = system.spread(part), np.sqrt(self._basis.weights[part])
-        own = 1 / self.values[self._basis.group[part[0]]] ** 2  # the prior's precision in these units
-        if spread.ndim == 1:
-            widths, towards = spread * root**2, root * phi[part]
-        else:
-            widths, vectors = np.linalg.eigh(np.outer(root, root) * spread)
-            towards = vectors.T @ (root * phi[part])
-        lam, direction = 1 / widths - own, towards / widths
-        seen = lam * _RANGE[1] ** 2 > _LEAST
-        return lam[seen], direction[seen] ** 2
+
+def _cavity(
+    spread: FloatArray, phi: FloatArray, precision: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """lam (q,) and h^2 (q,) of parameters with posterior covariance C, or its diagonal, in units of a prior of these
+    weights. precision: that the prior in C had."""
+    if not len(phi):
+        return np.zeros(0), np.zeros(0)
+    root, own = np.sqrt(weights), precision / weights
+    lam: FloatArray
+    direction: FloatArray
+    if spread.ndim == 1:
+        widths = spread * weights
+        lam, direction = 1 / widths - own, root * phi / widths
+    else:
+        inverse = np.asarray(np.linalg.inv(np.outer(root, root) * spread), np.float64)
+        values, vectors = np.linalg.eigh(inverse - np.diag(own))
+        lam, direction = np.asarray(values, np.float64), vectors.T @ (inverse @ (root * phi))
+    seen = lam * _RANGE[1] ** 2 > _LEAST
+    return lam[seen], direction[seen] ** 2
 
 
 def combine_chances(evidence: FloatArray) -> FloatArray:

@@ -305,7 +305,7 @@ def test_what_the_tables_alone_say_of_a_group(scale):
     scales = Scales(basis)
     scales.values *= scale
     system.set_prior(scales.precision())
-    for number, (lam, squares) in enumerate(scales._cavities(phi, system)):
+    for number, (lam, squares) in enumerate(scales._cavities(phi, system, scales.smooth)):
         part = np.flatnonzero(basis.group == number)
         inverse, unit = np.linalg.inv(system.spread(part)), 1 / np.sqrt(basis.weights[part])
         values, vectors = np.linalg.eigh(np.outer(unit, unit) * (inverse - np.diag(scales.precision()[part])))

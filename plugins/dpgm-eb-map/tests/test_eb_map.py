@@ -153,6 +153,23 @@ def test_dependence_of_numbers_in_many_bins_is_not_lost():
     assert correlations[0] == pytest.approx(0.8, abs=0.1) and correlations[1] < 0.4
 
 
+def test_the_prior_is_smooth_where_dependence_is():
+    """Numbers with a trend, and a week with the month it is in, of 20,000 records in 14 bins. The scales and the kinds
+    of prior of a fit give it again. Where all were smooth, a fit to 75 columns missed 267 of its 313 tables."""
+    rng, bins = np.random.default_rng(5), Attribute.of_bins("a", range(15), unknown="?")
+    week = rng.integers(0, 14, 20_000)
+    trend = np.clip(np.rint(0.8 * (week - 6.5) + rng.normal(0, 2.5, 20_000)) + 7, 0, 13).astype(int)
+    structure = Structure(Domain([attrs.evolve(bins, name=name) for name in "abc"]), [("a", "b"), ("b", "c")])
+    release = measure(np.stack([week, week, trend], axis=1), structure, "0.01")
+    fit = learn(release, curvature="diagonal")
+    groups, _ = contrasts_module._groups(structure)
+    assert [groups[((pair),)] in fit.tuning["even"] for pair in (("a", "b"), ("b", "c"))] == [True, False]
+    assert learn(release, curvature="diagonal", **fit.tuning).tuning == fit.tuning
+    for wrong in ({"even": [1]}, fit.tuning | {"even": [9]}):
+        with pytest.raises(OptionError, match="even names groups of scales"):
+            learn(release, **wrong)
+
+
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_no_potential_exceeds_its_bound(name):
     """Of single parameters, where an effect alone moves potentials, and of any; within what a structure has of them."""
@@ -501,7 +518,7 @@ def test_one_clique_and_one_label():
 @pytest.mark.parametrize("options", [
     {"widening": -0.1}, {"widening": True}, {"rounds": 0}, {"curvature": "none"}, {"tolerance": float("inf")},
     {"tolerance": -1.0}, {"scales": []}, {"scales": [1.0, 0.0]}, {"scales": [1.0, float("inf")]},
-    {"scales": "1, 1"},
+    {"scales": "1, 1"}, {"even": [-1]}, {"even": [0.5]}, {"even": 1},
 ])  # fmt: skip
 def test_refuses_senseless_options(options):
     with pytest.raises(OptionError, match=next(iter(options))):
