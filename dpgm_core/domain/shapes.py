@@ -31,7 +31,6 @@ __all__ = [
     "SMALL_POWER",
     "SURE",
     "TIMES",
-    "WHOLE_GROUPS",
     "SYMBOLS",
     "WORDS",
     "YEARS",
@@ -46,6 +45,7 @@ __all__ = [
     "interval_of",
     "number_places",
     "part_of",
+    "read_padded",
     "read_thousands",
     "read_zeros",
     "shape_of",
@@ -138,17 +138,18 @@ SMALL_POWER = 7
 _CELLS, _SINGLE = 64, 9
 #: Whole numbers that may be calendar years, in the power of two of most of them, have a cell each.
 YEAR_POWER, CALENDAR = 10, 1900
-#: Words of which the others are likely where one occurs, and of the first few groups certain; last, marks of missing.
+#: Words of which the others are likely where one occurs, and certain but for the last two groups; last, marks of what
+#: is missing.
 WORDS = (
     ("no", "yes"), ("n", "y"), ("false", "true"), ("female", "male"), ("low", "medium", "high"),
     ("f", "m", "w", "d", "x"),
     ("na", "n/a", "nan", "nil", "none", "null", "unknown", "not known", "not stated", "?", "-"),
 )  # fmt: skip
-WHOLE_GROUPS = WORDS[:5]
 
 
 #: Texts such as 12A and V58.1, which beside numbers are codes as these are, and no remarks.
-_CODE = re.compile(rb"0[0-9]{1,14}|[0-9.]{1,7}[A-Za-z]|[A-Za-z][0-9.]{1,7}")
+_CODE = re.compile(rb"[0-9.]{1,7}[A-Za-z]|[A-Za-z][0-9.]{1,7}")
+_PADDED = re.compile(rb"0[0-9]{1,14}")
 #: How words are written: `yes`, `Yes` and `YES`.
 _COMMON_WORDS = dict.fromkeys(
     form.encode() for group in WORDS for word in group for form in (word, word.capitalize(), word.upper())
@@ -161,7 +162,7 @@ def shape_of(raw: bytes) -> str:
     Examples
     --------
     >>> [shape_of(text) for text in (b"37", b"-0.5", b"1,75", b"007", b"2019-12-31", b"31.12.2019", b"03/04/2019")]
-    ['integer 2^5', 'number.1 -2^-1', 'number,2 2^0', 'code', 'date 2015', 'date %d.%m.%Y 2015', 'date ?/?/%Y 2015']
+    ['integer 2^5', 'number.1 -2^-1', 'number,2 2^0', 'padded', 'date 2015', 'date %d.%m.%Y 2015', 'date ?/?/%Y 2015']
     >>> shape_of(b"20210514"), shape_of(b"20211514"), shape_of(b"5/14/2021 3:04 PM"), shape_of(b"5/14/70")
     ('date %Y%m%d 2020', 'integer 2^24', 'datetime %m/%d/%Y %I:%M %p 2020', 'date %m/%d/%y 1970')
     >>> shape_of(b"1,431.33"), shape_of(b"1.234.567"), shape_of(b"1,431"), shape_of(b"14:05"), shape_of(b"2:05 PM")
@@ -202,7 +203,7 @@ def shape_of(raw: bytes) -> str:
         return "minute" if _MINUTE.fullmatch(raw) else "time"
     if raw in _COMMON_WORDS:
         return "word"
-    text = "code" if _CODE.fullmatch(raw) else "text"
+    text = "padded" if _PADDED.fullmatch(raw) else "code" if _CODE.fullmatch(raw) else "text"
     return next((shape for shape, form in _12_HOUR_SHAPES.items() if _CLOCKS[form].fullmatch(raw)), text)
 
 
@@ -282,6 +283,31 @@ def read_thousands(
             is_once = any(shape.startswith("integer once ") for shape in both[1])
             return both[0], both[1], {} if is_once else cells, {"thousands": sign, "decimal": decimal}
     return shapes, counts, cells, {}
+
+
+def read_padded(
+    shapes: Mapping[str, int], counts: Mapping[str, int]
+) -> tuple[Mapping[str, int], Mapping[str, int], dict[str, str]]:
+    """Return shapes, and those that certainly occur, with 02139 among whole numbers, and the format of these.
+
+    They are so where all whole numbers have as many digits, as codes do. Those with zeros are spread evenly by size.
+    """
+    values = {shape for shape in counts if " " in shape}
+    powers = [int(shape.removeprefix("integer 2^")) for shape in values if shape.startswith("integer 2^")]
+    if "padded" not in counts or not powers or len(powers) < len(values):
+        return shapes, counts, {}
+    digits = max(2, len(str(2 ** max(powers))))
+    least = 10 ** (digits - 1)
+    if 2 ** (min(powers) + 1) <= least:
+        return shapes, counts, {}
+    both = []
+    for one in (shapes, counts):
+        spread = {shape: count for shape, count in one.items() if shape != "padded"}
+        for power in range(least.bit_length()):
+            share = (min(least, 2 ** (power + 1)) - 2**power) / least
+            spread[f"integer 2^{power}"] = spread.get(f"integer 2^{power}", 0) + round(share * one["padded"])
+        both.append(spread)
+    return both[0], both[1], {"format": f"%0{digits}d"}
 
 
 def _as_decimals(shapes: Mapping[str, int]) -> dict[str, int]:
@@ -389,7 +415,7 @@ RARE_KINDS = (
 
 
 def _list_shapes() -> Iterable[str]:
-    yield from ("text", "word", "code", *TIMES)
+    yield from ("text", "word", "code", "padded", *TIMES)
     yield from (f"{kind} {place}" for kind in ("integer", ZEROS) for place in number_places(0))
     large = [place for place in number_places(_THOUSAND) if place != "zero"]
     yield from (
@@ -414,6 +440,7 @@ def _list_shapes() -> Iterable[str]:
     )
 
 
+_MOST = 0.75
 _AXIS = {place: at for at, place in enumerate(number_places(LEAST_POWER))}
 #: Codes of what is missing, which may be far from all other numbers, and their shapes; those far away first.
 FAR_CODES = {code: f"integer {place_of(code, 0)}" for code in (9999, -9999, 999, -999, 99, -99, -9)}
@@ -424,7 +451,7 @@ def take_far_codes(
 ) -> tuple[Mapping[str, int], Mapping[str, int], list[int]]:
     """Return shapes of numbers without those of up to `most` codes such as 999 that are far from others, and the codes.
 
-    Their cells have `least` persons, and all of their place but for the noise, `unclear`; nobody is beyond them.
+    Their cells have `least` persons, and most of their place but for the noise, `unclear`; nobody is beyond them.
     """
     codes: list[int] = []
     for code, shape in FAR_CODES.items():
@@ -432,7 +459,7 @@ def take_far_codes(
         away = {one: math.copysign(1, code) * (at - _AXIS[one.rpartition(" ")[2]]) for one in {*sure, *edge}}
         persons = cells.get(str(cell_of(b"%d" % code)), 0)
         is_far = len(codes) < most and len(sure) > 1 and all(away[one] > 1 for one in sure if one != shape)
-        if shape in sure and is_far and persons >= max(least, sure[shape] - unclear):
+        if shape in sure and is_far and persons >= max(least, _MOST * sure[shape] - unclear):
             sure = {one: count for one, count in sure.items() if one != shape}
             edge = {one: count for one, count in edge.items() if away[one] > 0}
             codes.append(code)

@@ -30,7 +30,6 @@ from dpgm_core.domain.shapes import (
     SURE,
     SYMBOLS,
     TIMES,
-    WHOLE_GROUPS,
     WORDS,
     YEAR_POWER,
     YEARS,
@@ -40,6 +39,7 @@ from dpgm_core.domain.shapes import (
     interval_of,
     number_places,
     place_of,
+    read_padded,
     read_thousands,
     read_zeros,
     shape_of,
@@ -82,16 +82,14 @@ _EACH_AWAY, _FAR, _NEAR_ZERO = 0.4, 3.5, 4
 #: So many times as many it needs where it has the other sign, where labels cover the values, and beyond an end that
 #: thins out: the outer half of its place has at most this share of the inner half, which clearly has persons.
 _UNLIKELY, _THIN = 2.0, 1 / 6
-#: Bins without persons at the ends of a range go, but for those of numbers below this.
-_CODE_LIKE = 8
-#: They go where cells do not show that more than this share of all has them.
-_TRIMMED = 0.03
+#: Bins without persons at the ends of a range go, but for those of numbers below this, where cells do not show that
+#: more than this share of all has them.
+_CODE_LIKE, _TRIMMED = 8, 0.03
 #: Numbers have fewer decimals if at least this part has of those of which zeros at the end would not be written.
 _TRIMMED_ZEROS = 0.25
-#: A number of bins of numbers that any table has, if it may.
-_FEW_BINS = 16
-#: A bin is cut where it has more standard deviations of persons than this: about ten of the noise of its table.
-_ENOUGH = 2.0
+#: Any table of numbers has so many bins, if it may. A bin is cut where it has more standard deviations of persons than
+#: this: about ten of the noise of its table.
+_FEW_BINS, _ENOUGH = 16, 2.0
 #: So many times as dense as those next to it, an interval has few values.
 _DENSE = 3.0
 #: Standard deviations of noise: cells above these stand out; halves that differ by more are not even.
@@ -100,8 +98,8 @@ _PEAK, _CLEAR = 4.0, 2.0
 #: cells that have this share of all are cut by them.
 _FINE_POWER, _FEW_POWERS, _MAIN = 16, 2, 0.25
 _FINE = tuple(f"number{sign}{decimals}" for sign in ".," for decimals in (3, DECIMALS))
-#: Shapes of texts.
-_TEXTS = ("text", "word", "code")
+#: Shapes of texts; the first one of what may be numbers.
+_TEXTS = ("padded", "text", "word", "code")
 #: At least this share of 14/05/21 and the like has an open order, two fifths where the year is last; of 21/05/14 none.
 _OPEN = 0.1
 #: Into how many parts so many months are cut.
@@ -152,18 +150,18 @@ def table_of(
         shapes, counts = _read_symbols(shapes, symbol), _read_symbols(counts, symbol)
     words = {cell.removeprefix("word "): count for cell, count in cells.items() if cell.startswith("word ")}
     labels = _occurring(shapes, words or labels, cells_sigma if words else fine, counts.keys() == {"word"})
-    signs = {"symbol": symbol} if symbol else {}
     shapes, counts, cells, of_thousands = read_thousands(shapes, counts, cells)
     shapes, counts = read_zeros(shapes, counts, 2 * EDGE * sigma)
-    signs |= of_thousands
+    shapes, counts, padded = read_padded(shapes, counts)
+    signs = ({"symbol": symbol} if symbol else {}) | of_thousands | padded
     every = sum(counts.values())
     commonest = [label for label, _ in sorted(labels.items(), key=lambda one: (-one[1], one[0]))][:keep]
     covered = sum(map(labels.__getitem__, commonest)) >= _NEARLY_ALL * every > 0
-    marks = [one for one in commonest if labels[one] >= _ALONE * fine and _shape_of_label(one) in _TEXTS]
+    marks = [one for one in commonest if labels[one] >= _ALONE * fine and _shape_of_label(one) in _TEXTS[1:]]
     if covered or sum(one.lower() not in WORDS[-1] for one in marks) > _MARKS:
         marks = []
     texts, known = _texts(counts), sum(map(labels.__getitem__, marks))
-    remarks = 0.0 if covered else min(counts.get("text", 0), _REMARKS * every)
+    remarks = 0.0 if covered else min(counts.get("text", 0) + counts.get("padded", 0), _REMARKS * every)
     marked = texts if marks and texts - known <= _CLEAR * sigma else min(texts, known + remarks)  # others are noise
     missing = {"null_values": marks} if marks else {}
 
@@ -171,20 +169,25 @@ def table_of(
         unclear = _CLEAR * sigma * math.sqrt(len(counts))
         return sum(some.values()) >= max(_NEARLY_ALL * (every - marked) - unclear, _MOST_OF_IT * every) > 0
 
+    if padded and covered:
+        return {"labels": commonest}
     for sign in ".,":
         starts = ("integer ", f"number{sign}")
         if is_most(_starting(counts, starts)):
             numbers = _starting(counts, starts), _starting(shapes, starts)
             values = {label: labels[label] for label in commonest if label not in missing.get("null_values", ())}
-            return _of_numbers(*numbers, values, cells, covered, keep, sign, sigma, cells_sigma) | signs | missing
+            table = _of_numbers(*numbers, values, cells, covered, keep, sign, sigma, cells_sigma)
+            if padded:
+                most = 10 ** int(padded["format"][2:-1]) - 1
+                inner = [edge for edge in table["bins"][:-1] if most / 160 < edge < most]  # few have many zeros
+                table["bins"] = [0, *inner, min(most, table["bins"][-1])]
+            return table | signs | missing
     for kind in ("date", "datetime"):
         starts = ("date ", f"{kind} ")
         if is_most(_starting(counts, starts)):
-            table = _of_days(
-                kind, _starting(counts, starts), _starting(shapes, starts), cells, keep, sigma, cells_sigma
-            )
-            if table is not None:
-                return table | missing
+            both = _starting(counts, starts), _starting(shapes, starts)
+            if (days := _of_days(kind, *both, cells, keep, sigma, cells_sigma)) is not None:
+                return days | missing
     for clocks in ({"minute", "time"}, {"minute12"}, {"minute12pm"}, {"time12"}):
         if is_most({clock: counts.get(clock, 0) for clock in clocks}):
             form = TIMES[max(clocks & counts.keys())]  # one that reads both
@@ -243,7 +246,7 @@ def _occurring(shapes: _Counts, labels: _Counts, fine: float, alone: bool) -> di
     }
     words = {label.lower() for label in certain}
     near = {word for group in WORDS[:-1] if words.intersection(group) for word in group}  # of marks one is likely
-    whole = {word for group in WHOLE_GROUPS if alone and words.intersection(group) for word in group}
+    whole = {word for group in WORDS[:-2] if alone and words.intersection(group) for word in group}
     styles = {(label.islower(), label.istitle(), label.isupper()) for label in certain if label.lower() in near}
     every = dict.fromkeys((form for word in whole for form in (word, word.capitalize(), word.upper())), 0)
     return certain | {
@@ -261,7 +264,7 @@ def _with_codes_between(labels: Sequence[str], every: _Counts) -> list[str]:
     every: all labels that were released, of which those up to twice the largest that occurs are added too.
     """
     codes = {int(label) for label in labels if label in _CODES}
-    if len(codes) < 2:
+    if len(codes) < 2 or any(_shape_of_label(label) == "padded" for label in labels):
         return list(labels)
     more = {int(label) for label in every if label in _CODES and int(label) <= 2 * max(codes)}
     if max(codes) - min(codes) < 2 * len(codes):
@@ -322,7 +325,7 @@ def has_labels(shapes: Mapping[str, int], sigma: float) -> bool:
     (False, True)
     """
     sure = _certain(shapes, sigma)
-    if not sure.keys().isdisjoint(("text", "code")) or ("word" in sure and len(sure) > 1):
+    if not sure.keys().isdisjoint(("text", "code", "padded")) or ("word" in sure and len(sure) > 1):
         return True
     return bool(sure.keys() - {"word"}) and "labels" in table_of(shapes, {}, _FEW_BINS, sigma)
 
@@ -517,7 +520,7 @@ def _of_numbers(
         fewer = [one for one in range(min(decimals, DECIMALS)) if few[one] >= part * 10.0**one]
         table["decimals"] = [*fewer, decimals] if fewer else decimals
     elif whole and 2 * sum(_starting(sure, ("integer zeros",)).values()) > sum(sure.values()):
-        table["decimals"] = 1
+        table["format"] = "%d.0"
     return table | ({"decimal": ","} if sign == "," and not whole else {})
 
 
@@ -554,7 +557,7 @@ def _number(label: str, sign: str, scale: int) -> float | None:
     scale: units in 1, which are the values that numbers of so many decimals have; 0 for any numbers.
     """
     kind = _shape_of_label(label).partition(" ")[0]
-    if kind in ("integer", ZEROS):
+    if kind in ("integer", ZEROS, "padded"):
         return float(label) * (scale or 1)
     if scale == 1 or not kind.startswith(f"number{sign}") or "e" in label.lower():
         return None

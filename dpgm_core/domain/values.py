@@ -38,6 +38,7 @@ _DATETIME = re.compile(rb"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]" + _CLOCK + rb" ?(
 _DIRECTIVE = re.compile("%.", re.DOTALL)
 _YEARS, _DAYS = {"%Y", "%y", "%G", "%c", "%x", "%D", "%F"}, {"%d", "%e"}  # as Pythons to come have them
 _WHOLE = re.compile(rb"[+-]?[0-9]{1,400}")
+_PADDED = re.compile(r"%(0[1-9][0-9]?)?d(\.0+)?")
 _SAMPLES = (datetime(2001, 2, 3, 16, 5, 6), datetime(1998, 11, 30, 4, 45, 0))
 
 
@@ -49,9 +50,10 @@ def _tupled(decimals: int | Sequence[int] | None) -> int | tuple[int, ...] | Non
 class Values:
     """The type of a column and how its values are written, apart from which label they fall on.
 
-    kind: its type; sampled records have it. format: of dates and times, as `strptime` has it; None: ISO 8601. decimals:
-    how many digits after the point numbers are written with, zeros where they are whole; several, such as (0, 2): the
-    fewest of these that a number needs; None: as many as it needs. scale: how equal bins are
+    kind: its type; sampled records have it. format: of dates and times, as `strptime` has it; None: ISO 8601; of whole
+    numbers with zeros before or after them, "%05d" or "%d.0". decimals:
+    how many digits after the point numbers are written with; several, such as (0, 2): the fewest of these that a number
+    needs; None: as many as it needs. scale: how equal bins are
     spaced, "linear" or "log". shape: how numbers are spread inside a bin: "fitted" (evenly, and in a bin many times
     wider than a neighbour exponentially decreasing, as fits the released counts of both), or, as public knowledge,
     "uniform" (evenly), "log" (evenly on a logarithmic scale) or "lower" (all at the bin's lower edge). Raises
@@ -87,15 +89,17 @@ class Values:
                     "decimals must be a whole number from 0 to 15, or a list of such that ascends, got "
                     f"{self.decimals!r:.60}"
                 )
-            if self.kind not in ("number", "integer") or (self.kind == "integer" and isinstance(self.decimals, tuple)):
-                raise DomainError(
-                    f"decimals goes with type = 'number', not with {self.kind!r}; one number with type = 'integer', of "
-                    "zeros after the point"
-                )
+            if self.kind != "number":
+                raise DomainError(f"decimals goes with type = 'number', not with {self.kind!r}")
         if self.format is not None:
-            if not self.is_temporal:
-                raise DomainError(f"format goes with dates and times, not with type = {self.kind!r}")
-            if not isinstance(self.format, str) or not all(self._survives(sample) for sample in _SAMPLES):
+            if self.kind == "integer":
+                if not isinstance(self.format, str) or not _PADDED.fullmatch(self.format):
+                    raise DomainError(
+                        f"format of whole numbers tells their digits, as '%05d' or '%d.0', got {self.format!r:.60}"
+                    )
+            elif not self.is_temporal:
+                raise DomainError(f"format goes with dates, times and whole numbers, not with type = {self.kind!r}")
+            elif not isinstance(self.format, str) or not all(self._survives(sample) for sample in _SAMPLES):
                 raise DomainError(
                     f"format {self.format!r} does not tell a {self.kind}; write it as in '%d.%m.%Y' or '%Y-%m-%d %H:%M'"
                 )
@@ -119,11 +123,6 @@ class Values:
     def digits(self) -> int | None:
         """The most digits after the point of numbers; None: any."""
         return self.decimals[-1] if isinstance(self.decimals, tuple) else self.decimals
-
-    @property
-    def zeros(self) -> str:
-        """What follows the digits of whole numbers, as in 27.0."""
-        return f".{'0' * self.digits}" if self.kind == "integer" and self.digits else ""
 
     @property
     def shortened(self) -> list[tuple[str, str]]:
@@ -179,12 +178,12 @@ class Values:
         ('03.01.1970', '1.50')
         >>> [Values(kind="number", decimals=[0, 2]).text(one) for one in (999.0, 12.5)]
         ['999', '12.50']
-        >>> Values(kind="integer", decimals=1).text(27.0)
+        >>> Values(kind="integer", format="%d.0").text(27.0)
         '27.0'
         """
         try:
             if self.kind == "integer":
-                return f"{round(number)}{self.zeros}"
+                return (self.format or "%d") % round(number)
             if self.kind == "boolean":
                 return "true" if number else "false"
             if not self.is_temporal:

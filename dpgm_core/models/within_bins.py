@@ -604,7 +604,11 @@ def _written(values: Values, places: FloatArray, decimals: int | None) -> pa.Arr
     typed = _typed(values, places)
     if values.kind == "integer" or (values.kind == "number" and decimals is None):
         texts = typed.cast(pa.string())
-        return pc.binary_join_element_wise(texts, values.zeros, "") if values.zeros else texts
+        if values.format is None:
+            return texts
+        digits, _, zeros = values.format[1:].partition("d")
+        texts = pc.utf8_lpad(texts, int(digits), padding="0") if digits else texts
+        return pc.binary_join_element_wise(texts, zeros, "")
     distinct = typed.dictionary_encode()
     form = values.format or _ISO.get(values.kind)
     if form is not None and _PLAIN_FORMAT.fullmatch(form):

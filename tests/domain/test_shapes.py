@@ -145,7 +145,7 @@ def test_cells_by_example():
 @pytest.mark.parametrize(
     ("raw", "shape"),
     [
-        ("0", "integer zero"), ("-3", "integer -2^1"), ("+8", "integer 2^3"), ("007", "code"),
+        ("0", "integer zero"), ("-3", "integer -2^1"), ("+8", "integer 2^3"), ("007", "padded"), ("00", "padded"),
         ("12A", "code"), ("V58.1", "code"), ("12 A", "text"), ("12kg", "text"), ("F", "word"),
         ("1e-05", "number.4 zero"), ("5e3", "number.4 2^12"), ("01e3", "text"),
         ("0.30000000000000004", "number.4 2^-2"), ("1.5e400", "number.4 2^46"), ("3.125", "number.3 2^1"),
@@ -971,6 +971,44 @@ def test_codes_far_from_other_values_leave_them_their_bins():
     assert 512 in beyond["bins"]  # next to others, as any number
 
 
+@given(st.lists(st.integers(1, 99_999), min_size=1, max_size=20), st.integers(2, 5))
+def test_codes_with_zeros_before_them_come_back_with_them(numbers, digits):
+    """Whatever codes of one length are found of a column, each has a bin and is written with as many digits."""
+    texts = [f"{number % 10**digits:0{digits}d}" for number in [*numbers, 1, 10 ** (digits - 1), 10**digits - 1]]
+    shapes = Counter(shape_of(text.encode()) for text in texts for _ in range(100))
+    found = OPEN.with_released(shapes, {}, 5.0)
+    assert found.values.format == f"%0{digits}d" and found.edges[-1] < 10**digits
+    assert all(found.code(text.encode()) != found.unknown for text in texts)
+    assert {len(written(found, text)) for text in texts} == {digits}
+    assert Attribute.from_dict("x", found.to_dict()) == found
+
+
+def test_a_search_keeps_zeros_before_codes():
+    """As labels where these cover the column, else as whole numbers of as many digits; ages stay numbers."""
+    rng = np.random.default_rng(9)
+    codes = {
+        "few": [f"{one:05d}" for one in rng.choice([2139, 10001, 30301, 60601, 94110], 6000)],
+        "many": [f"{one:05d}" for one in rng.integers(500, 99_999, 6000)],
+        "month": [f"{one:02d}" for one in rng.integers(1, 13, 6000)],
+        "bare": [str(one) for one in rng.integers(10_000, 99_999, 6000)],
+        "age": ["07" if at % 20 == 0 else str(one) for at, one in enumerate(rng.integers(0, 130, 6000))],
+    }  # fmt: skip
+    for seed in range(2):
+        found = search(codes, seed)
+        assert set(found["few"].labels) >= {*codes["few"]}
+        assert {*found["month"].labels} == {*codes["month"], "other", "missing"}  # no 1 and 9 beside 01 and 09
+        formats = {name: one.values.format for name, one in found.items()}
+        assert formats == {"few": None, "many": "%05d", "month": None, "bare": None, "age": None}
+        many = found["many"]
+        assert 98_000 < many.edges[-1] <= 99_999 and many.null_values == OPEN.null_values and len(many.edges) > 30
+        assert len({many.code(text) for text in (b"00600", b"02139", b"09999", b"11001", b"94110")}) == 5
+        assert written(many, "02139")[0] == "0" and len(written(many, "94110")) == 5
+        assert found["age"].code(b"07") == found["age"].code(b"7") != found["age"].null
+    marks = table_of({"integer 2^13": 4000, "integer 2^15": 3000, "padded": 900}, {"02139": 600}, 32, 10.0)
+    assert "null_values" not in marks and marks["format"] == "%05d"
+    assert has_labels({"padded": 900}, 10.0) and cells_to_count({"padded": 900}, 10.0) == ()
+
+
 def test_noise_of_several_kinds_widens_no_range():
     """Whole numbers and decimals have noise each, so together they need more."""
     both = {"integer 2^4": 900, "number.1 2^4": 900}
@@ -1113,9 +1151,9 @@ def test_whole_numbers_with_a_zero_after_the_point_are_whole():
     }  # fmt: skip
     for seed in range(3):
         found = search(columns, seed)
-        kinds = {name: (one.values.kind, one.values.decimals) for name, one in found.items()}
+        kinds = {name: (one.values.kind, one.values.decimals, one.values.format) for name, one in found.items()}
         assert kinds.pop("both")[0] == "integer"
-        assert kinds == {"age": ("integer", 1), "weight": ("number", 1), "visits": ("number", 1)}
+        assert kinds == {"age": ("integer", None, "%d.0"), **dict.fromkeys(("weight", "visits"), ("number", 1, None))}
         assert re.fullmatch(r"[0-9]+\.0", written(found["age"], "33.0", 0.7))
         assert found["visits"].code(b"5.5") not in {found["visits"].unknown, found["visits"].code(b"2.0")}
 

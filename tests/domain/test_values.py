@@ -78,6 +78,9 @@ def test_python_s_own_dates_have_the_same_place():
 
 def test_places_are_written_in_the_column_s_own_way():
     assert Values(kind="integer").text(37.0) == "37"
+    codes = Values(kind="integer", format="%05d")
+    assert [codes.text(number) for number in (2139.0, 94110.0, 123456.0)] == ["02139", "94110", "123456"]
+    assert codes.number("02139") == codes.number("2139") == 2139.0
     assert Values(kind="number").text(0.1) == "0.1" and Values(kind="number", decimals=2).text(3) == "3.00"
     assert Values(kind="date", format="%d.%m.%y").text(17_956.0) == "01.03.19"
     assert Values(kind="datetime").text(90.0) == "1970-01-01T00:01:30"
@@ -96,9 +99,11 @@ def test_places_are_written_in_the_column_s_own_way():
         ({"kind": "int"}, "type must be one of .* got 'int'"),
         ({"kind": "number", "decimals": -1}, "decimals must be a whole number from 0 to 15"),
         ({"kind": "number", "decimals": True}, "decimals must be"),
-        ({"kind": "integer", "decimals": [0, 1]}, "decimals goes with type = 'number'.* of zeros after the point"),
-        ({"kind": "date", "decimals": 1}, "decimals goes with type = 'number'"),
-        ({"kind": "number", "format": "%Y"}, "format goes with dates and times"),
+        ({"kind": "integer", "decimals": 2}, "decimals goes with type = 'number'"),
+        ({"kind": "number", "format": "%Y"}, "format goes with dates, times and whole numbers"),
+        ({"kind": "integer", "format": "%5d"}, "tells their digits"),
+        ({"kind": "integer", "format": 5}, "tells their digits"),
+        ({"kind": "integer", "format": "%d.5"}, "tells their digits"),
         ({"kind": "date", "format": "%Y"}, "does not tell a date"),
         ({"kind": "date", "format": "%d.%m"}, "does not tell a date"),
         ({"kind": "time", "format": "%d %H:%M"}, "does not tell a time"),

@@ -26,7 +26,7 @@ _MIN_COLUMNS, _MIN_UNKNOWN = 3, 0.05
 
 def missing_notes(found: FoundColumns) -> dict[str, str]:
     """Return which texts count as missing, and of how many persons, and which codes may, by column of values."""
-    from dpgm_core.domain.shapes import FAR_CODES, TIMES
+    from dpgm_core.domain.shapes import FAR_CODES
 
     notes = dict[str, str]()
     for one in found.columns:
@@ -35,7 +35,7 @@ def missing_notes(found: FoundColumns) -> dict[str, str]:
             continue
         said = []
         marks = [repr(text) for text in one.attribute.null_values if text not in one.declared.null_values]
-        texts = [count for shape, count in one.shapes if " " not in shape and shape not in TIMES]
+        texts = [count for shape, count in one.shapes if shape in ("text", "word", "code")]
         sigma = found.noise.shapes_sigma
         if marks or sum(texts) > _MIN_TEXTS * sigma * math.sqrt(len(texts)):
             about = f"of about {sum(texts):,} persons (noise {sigma:.0f})"
