@@ -66,9 +66,11 @@ _GROUPED = re.compile(rb"([+-]?[1-9][0-9]{0,2})([.,])([0-9]{3}(?:\2[0-9]{3}){0,4
 _THOUSANDS = re.compile(rb"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
 _MOMENT = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})([T ]" + _CLOCK + rb" ?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?")
 _MIDNIGHT = re.compile(rb".*[T ]00:00(:00(\.0+)?)?")
-#: Two digits are a year at the end, after slashes and without a time: those from 69 on are of 1900, as `%y` has it.
-_LOCAL = re.compile(rb"([0-9]{1,2})([/.-])([0-9]{1,2})\2(?:([0-9]{4})(?: (.+))?|(?<=/)([0-9]{2}))")
+#: Two digits are a year at the end, after slashes or dots and without a time: those from 69 on are of 1900, as `%y` has
+#: it.
+_LOCAL = re.compile(rb"([0-9]{1,2})([/.-])([0-9]{1,2})\2(?:([0-9]{4})(?: (.+))?|(?<=[/.])([0-9]{2}))")
 _YEAR_FIRST = re.compile(rb"([0-9]{4})/([0-9]{1,2})/([0-9]{1,2})")
+_SHORT_FIELDS = re.compile(rb"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
 _LAST_SHORT_YEAR = 68
 #: Formats of a date with a time after a blank, or of one that ends with Z.
 _FORMS = {
@@ -85,9 +87,9 @@ _CLOCKS = {
     "%I:%M%p": re.compile(_12_HOURS + rb"(?:[AP]M|[ap]m)"),
     "%I:%M:%S %p": re.compile(_12_HOURS + rb":[0-5][0-9] (?:[AP]M|[ap]m)"),
 }
-_12_HOUR_SHAPES = {"minute12": "%I:%M %p", "minute12pm": "%I:%M%p", "time12": "%I:%M:%S %p"}
+_CLOCK_SHAPES = {"minute1": _MINUTES, "minute12": "%I:%M %p", "minute12pm": "%I:%M%p", "time12": "%I:%M:%S %p"}
 #: Shapes of times of day, and their formats.
-TIMES = {"time": None, "minute": "%H:%M", **_12_HOUR_SHAPES}
+TIMES = {"time": None, "minute": _MINUTES, **_CLOCK_SHAPES}
 #: Formats of times after a date that is written with a sign.
 _TIMES_AFTER = {
     "/": tuple(form for form in _CLOCKS if form != "%I:%M%p"),
@@ -99,6 +101,7 @@ _SIGNS_OF_MIDNIGHTS = "/."
 #: Whole numbers that are days have shapes of this kind, and this one as numbers.
 DAYS_AS_NUMBERS = "date %Y%m%d", "integer 2^24"
 _DIGITS = re.compile(rb"((?:19|20)[0-9]{2})([0-9]{2})([0-9]{2})")
+_YEAR_FIRST_KINDS = {_DIGITS: DAYS_AS_NUMBERS[0], _YEAR_FIRST: "date %Y/%m/%d", _SHORT_FIELDS: "date %Y-%m-%d"}
 #: Symbols of money and percent before and after numbers, with 0 in place of the number.
 _BEFORE = {sign.encode(): f"{sign}0" for sign in ("$", "£", "€", "€ ")}
 _AFTER = {f"{blank}{sign}".encode(): f"0 {sign}" for sign in "€%" for blank in (" ", "\xa0", "\u202f")} | {b"%": "0%"}
@@ -204,7 +207,7 @@ def shape_of(raw: bytes) -> str:
     if raw in _COMMON_WORDS:
         return "word"
     text = "padded" if _PADDED.fullmatch(raw) else "code" if _CODE.fullmatch(raw) else "text"
-    return next((shape for shape, form in _12_HOUR_SHAPES.items() if _CLOCKS[form].fullmatch(raw)), text)
+    return next((shape for shape, form in _CLOCK_SHAPES.items() if _CLOCKS[form].fullmatch(raw)), text)
 
 
 def _grouped_shape(raw: bytes) -> str | None:
@@ -227,10 +230,10 @@ def _without_symbol(raw: bytes) -> tuple[str, bytes]:
 
 def _day_of(raw: bytes) -> tuple[str, int, int | None] | None:
     """Return the type, year and month of a date; no month where the order is open. None for another text."""
-    match = _MOMENT.fullmatch(raw) or _DIGITS.fullmatch(raw) or _YEAR_FIRST.fullmatch(raw)
+    match = next(filter(None, (form.fullmatch(raw) for form in (_MOMENT, *_YEAR_FIRST_KINDS))), None)
     if match is not None:
         year, month, day = (int(part) for part in match.groups()[:3])
-        kind = DAYS_AS_NUMBERS[0] if match.re is _DIGITS else "date %Y/%m/%d"
+        kind = _YEAR_FIRST_KINDS.get(match.re, "")
         if match.re is _MOMENT:
             kind = "date" if match[4] is None or _MIDNIGHT.fullmatch(raw) else f"datetime{_written(match[4])}"
         return (kind, year, month) if _is_day(year, month, day) else None
@@ -405,9 +408,8 @@ _LOCAL_FORMS = {
 }
 #: Types of shapes that few columns have. There are many, so they need more persons, or noise would often have one.
 RARE_KINDS = (
-    DAYS_AS_NUMBERS[0],
-    "date %Y/%m/%d",
-    *(f"date {form[:-1]}y" for form, sign in _LOCAL_FORMS.items() if sign == "/"),
+    *_YEAR_FIRST_KINDS.values(),
+    *(f"date {form[:-1]}y" for form, sign in _LOCAL_FORMS.items() if sign in "/."),
     *(f"date {form} {_MINUTES}" for form, sign in _LOCAL_FORMS.items() if sign in _SIGNS_OF_MIDNIGHTS),
     *(f"datetime {form} {time}" for form, sign in _LOCAL_FORMS.items() for time in _TIMES_AFTER[sign]),
     *(f"{symbol} {kind}" for symbol, (kinds, _) in SYMBOLS.items() for kind in kinds),

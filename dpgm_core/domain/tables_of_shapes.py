@@ -188,7 +188,7 @@ def table_of(
             both = _starting(counts, starts), _starting(shapes, starts)
             if (days := _of_days(kind, *both, cells, keep, sigma, cells_sigma)) is not None:
                 return days | missing
-    for clocks in ({"minute", "time"}, {"minute12"}, {"minute12pm"}, {"time12"}):
+    for clocks in ({"minute", "time"}, {"minute", "minute1"}, {"minute12", "minute12pm"}, {"time12"}):
         if is_most({clock: counts.get(clock, 0) for clock in clocks}):
             form = TIMES[max(clocks & counts.keys())]  # one that reads both
             return {"type": "time", "bins": min(24, keep)} | ({"format": form} if form else {}) | missing
@@ -772,13 +772,13 @@ def _of_days(
         forms[_form_of(shape)] += count
     if all(form[:3] in ("", "%Y-") for form in forms):  # all are read without a format, but not written so
         midnights = len(forms) == 2 and 0 < forms[""] <= (1 - _NEARLY_ALL) * forms.total()
-        form = max(forms) if midnights or len(forms) == 1 else ""
+        form = max(forms) if midnights or len(forms) == 1 or forms.keys() == {"", "%Y-%m-%d"} else ""
     else:
         clear = [form for form in forms if "?" not in form]
         if len(clear) != 1 or any(other != re.sub("%[dm]", "?", clear[0]) for other in forms.keys() - clear):
             return None
         (form,) = clear
-        if form[-2:] == "%y" and forms["?/?/%y"] < _OPEN * forms.total():
+        if form[-2:] == "%y" and forms[re.sub("%[dm]", "?", form)] < _OPEN * forms.total():
             return None
     same = {shape: count for shape, count in edge.items() if _form_of(shape) in (*forms, "")}
     years = _around(sure, same, [str(year) for year in date_years()], EDGE * sigma)

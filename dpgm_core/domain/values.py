@@ -256,7 +256,10 @@ class Values:
 
     def _formatted(self, raw: bytes, form: str) -> int | None:
         try:
-            return self.place(datetime.strptime(raw.decode(), form))
+            text = raw.decode()
+            if "%p" in form:  # 3:04PM and 3:04 PM are alike
+                text = re.sub("(?<=[0-9]) ?(?=[APap][Mm]$)", " " if " %p" in form else "", text)
+            return self.place(datetime.strptime(text, form))
         except (ValueError, OverflowError):
             return None
 
