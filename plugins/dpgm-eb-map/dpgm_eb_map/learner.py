@@ -206,13 +206,19 @@ class EbMap:
             )
 
 
+#: A fit that ends above its tolerance counts as converged up to this distance from its optimum, posterior standard
+#: deviations, by which no answer changes more (Cauchy-Schwarz, in the norm of the curvature), and up to twice the
+#: tolerance, which of many parameters is more, as the distance is the length of a step over all of them.
+_MAX_CHANGE, _MAX_TOLERANCES = 1.0, 2.0
+
+
 def _to_fit(run: Run, structure: Structure) -> Fit:
     """Return the model of a finished run over `structure`, as a fit."""
     potentials = run.potentials(structure)
     return Fit(
         model=Model(potentials.structure, potentials),
         trace=run.trace,
-        converged=run.scales_converged and run.distance <= run.tolerance,
+        converged=run.scales_converged and run.distance <= max(_MAX_CHANGE, _MAX_TOLERANCES * run.tolerance),
         certificate=certificate(run),
         notes=notes(run),
         tuning={"scales": run.scales.values.tolist()} | ({"even": run.scales.even} if run.scales.even else {}),
@@ -292,8 +298,8 @@ def notes(run: Run) -> list[str]:
         said.append(f"the prior scales still moved after {run.settings.rounds} rounds; raise rounds")
     if run.distance > run.tolerance:
         said.append(
-            f"the last fit ended {run.distance:.2g} posterior standard deviations from its optimum, above "
-            f"tolerance = {run.tolerance:.2g}"
+            f"the last fit ended {run.distance:.2g} posterior standard deviations from its optimum, which is about the "
+            f"most that any answer would change by; tolerance = {run.tolerance:.2g} of all parameters together"
         )
     return said
 

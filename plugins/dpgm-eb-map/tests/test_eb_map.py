@@ -535,6 +535,39 @@ def test_says_what_it_did(small):
     assert not short.converged and "raise rounds" in short.notes[1] and len(short.trace) == 2
 
 
+@pytest.mark.parametrize("curvature", ["dense", "diagonal"])
+def test_a_fit_near_its_optimum_has_converged(small, curvature, monkeypatch):
+    """Above its tolerance, but so near that no cell changes by much more than its noise; further away it has not.
+
+    The distance from the optimum bounds the change of every answer, in its own posterior standard deviations, where the
+    curvature is exact; of cells of measured tables these are at most those of the noise.
+    """
+    exact = learn(small, curvature=curvature, tolerance=1e-9)
+    scales = exact.tuning["scales"]
+    exact = learn(small, curvature=curvature, tolerance=1e-9, scales=scales)
+    seen = set()
+    for steps in (4, 6, 12):
+        monkeypatch.setattr("dpgm_eb_map.run.Run._fit", limited(steps))
+        fit = learn(small, curvature=curvature, tolerance=1e-9, scales=scales)
+        distance = fit.certificate["distance"]
+        assert fit.converged is (distance <= 1) and any("from its optimum" in note for note in fit.notes)
+        seen.add(fit.converged)
+        if fit.converged:
+            for clique in small.structure.cliques:
+                moved = 1000 * np.abs(fit.model.marginal(clique) - exact.model.marginal(clique)).max()
+                assert moved <= 1.5 * distance * math.sqrt(small.variances.max())
+    assert seen == {False, True}
+
+
+def limited(steps):
+    """`Run._fit` with so many steps, from parameters a little away."""
+
+    def fit(run, _=0):
+        run.phi, run.distance = run._objective().minimise(run.phi + 0.3, run.tolerance, steps)
+
+    return fit
+
+
 @pytest.mark.parametrize(("noise", "prior"), [(1.0, 1.0), (1e12, 1e-6)])
 def test_the_algebra_of_a_round_is_that_of_its_formulas(noise, prior):
     """W r, H^-1 g and what H^-1 is asked for, also where noise drowns the tables and a difference would lose them."""
