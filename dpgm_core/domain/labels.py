@@ -184,7 +184,7 @@ class Matching:
     case: whether upper and lower case differ. blanks: "keep", or "strip" those at both ends. numbers: numbers match by
     value, so that `1.0`, `01` and `1` are one. thousands: the sign that groups digits, such as ",", dropped from
     numbers whose groups are whole. decimal: the sign before their fraction, "." or ",". symbol: what numbers may have
-    before or after them, with 0 in their place, such as "$0" or "0 %". Raises DomainError.
+    before or after them, with 0 in their place, such as "$0" or "0 %"; in "(0)" are negative ones. Raises DomainError.
 
     >>> Matching(case=False, blanks="strip").form(b" Yes ")
     b'yes'
@@ -193,6 +193,8 @@ class Matching:
     (b'1250.5', b'1,250.5')
     >>> [Matching(symbol="$0").numeral(text) for text in (b"$3.50", b"-$3", b"$ 3", b"3")]
     [b'3.50', b'-3', b'3', b'3']
+    >>> Matching(symbol="(0)").numeral(b"(3.50)"), Matching(symbol="(0)").numeral(b"")
+    (b'-3.50', b'')
     """
 
     case: bool = True
@@ -271,6 +273,8 @@ class Matching:
         if match is None:
             return None if any(sign in text for sign in (".", ",", self.thousands or ".")) else raw
         first, sign, digits, fraction, exponent = (part or "" for part in match.groups())
+        if self.symbol == "(0)" and text[:1] == "(":
+            first = "-"
         whole = digits if self.thousands is None else digits.replace(self.thousands, "")
         return f"{first}{sign}{whole}{'.' + fraction if fraction else ''}{exponent}".encode()
 

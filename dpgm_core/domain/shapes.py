@@ -105,6 +105,8 @@ _YEAR_FIRST_KINDS = {_DIGITS: DAYS_AS_NUMBERS[0], _YEAR_FIRST: "date %Y/%m/%d", 
 #: Symbols of money and percent before and after numbers, with 0 in place of the number.
 _BEFORE = {sign.encode(): f"{sign}0" for sign in ("$", "£", "€", "€ ")}
 _AFTER = {f"{blank}{sign}".encode(): f"0 {sign}" for sign in "€%" for blank in (" ", "\xa0", "\u202f")} | {b"%": "0%"}
+#: The symbol of numbers of which negative ones stand in parentheses, so that there are no others with it.
+_NEGATIVE = "(0)"
 _SYMBOL = re.compile(
     rb"(-?)(?:(%s)(-?[0-9][0-9.,]*)|([0-9][0-9.,]*)(%s))"
     % (b"|".join(map(re.escape, reversed(_BEFORE))), b"|".join(map(re.escape, _AFTER)))
@@ -130,7 +132,7 @@ _AMOUNTS = {
 #: The kinds of numbers that a symbol goes with, and the largest power of two.
 SYMBOLS = {
     symbol: (_AMOUNTS[sign], 30) for symbol, sign in (("$0", "."), ("£0", "."), ("€0", "."), ("€ 0", ","), ("0 €", ","))
-} | {"0%": (_SHARES, 9), "0 %": (_SHARES, 9)}
+} | {"0%": (_SHARES, 9), "0 %": (_SHARES, 9), _NEGATIVE: (_AMOUNTS["."], 30)}
 #: Years of dates, by five; those outside count with the first and the last.
 _FIRST_YEAR, _LAST_YEAR, YEARS = 1900, 2095, 5
 _SHORT_YEARS = range(1970, 2065, YEARS)  # all of these have two digits of their own
@@ -172,8 +174,8 @@ def shape_of(raw: bytes) -> str:
     ('grouped.2 2^10', 'grouped,0 2^20', 'grouped.0 2^10', 'minute', 'minute12')
     >>> shape_of(b"27.0"), shape_of(b"27.5"), shape_of(b"0.12345"), shape_of(b"$5.0")
     ('number.0 2^4', 'number.1 2^4', 'number.4 2^-4', '$0 number.1 2^2')
-    >>> shape_of(b"$5"), shape_of(b"-$1,431"), shape_of(b"12.5 %")
-    ('$0 integer 2^2', '$0 grouped.0 -2^10', '0 % number.1 2^3')
+    >>> shape_of(b"$5"), shape_of(b"-$1,431"), shape_of(b"12.5 %"), shape_of(b"(44.91)")
+    ('$0 integer 2^2', '$0 grouped.0 -2^10', '0 % number.1 2^3', '(0) number.2 -2^5')
     """
     day = _day_of(raw)
     if day is not None:
@@ -221,6 +223,8 @@ def _grouped_shape(raw: bytes) -> str | None:
 
 def _without_symbol(raw: bytes) -> tuple[str, bytes]:
     """Return the symbol of a number, which is empty where there is none, and the text without it."""
+    if raw[:1] == b"(" and raw[-1:] == b")":
+        return _NEGATIVE, b"-" + raw[1:-1]
     match = _SYMBOL.fullmatch(raw)
     if match is None:
         return "", raw
@@ -438,7 +442,7 @@ def _list_shapes() -> Iterable[str]:
         for symbol, (kinds_of_symbol, most) in SYMBOLS.items()
         for kind in kinds_of_symbol
         for place in number_places(_LEAST_OF_SYMBOL[kind], most)
-        if place != "zero" or kind[0] != "g"
+        if (place != "zero" or kind[0] != "g") and (symbol != _NEGATIVE or place[0] in "-z")
     )
 
 

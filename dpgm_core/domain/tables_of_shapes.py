@@ -73,8 +73,9 @@ _NEARLY_ALL = 0.95
 #: So many texts that are no words for it, at most, mark what is missing among values of another type, which at least
 #: this share has; so do other texts, such as remarks, up to this share.
 _MARKS, _MOST_OF_IT, _REMARKS = 3, 0.5, 0.1
-#: So many times as common as the values of its power of two, a value has a bin of its own.
-_SPIKE = 4
+#: So many times as common as the values of its power of two a value has a bin of its own, and so many times as dense as
+#: those next to it an interval has few values.
+_SPIKE, _DENSE = 4, 3.0
 #: A place needs `EDGE` standard deviations of persons to widen a range by itself, this much of it more for each other
 #: place between, up to so many times. Places of numbers this many powers of two below the largest, which have few
 #: values, do not count as between.
@@ -90,8 +91,6 @@ _TRIMMED_ZEROS = 0.25
 #: Any table of numbers has so many bins, if it may. A bin is cut where it has more standard deviations of persons than
 #: this: about ten of the noise of its table.
 _FEW_BINS, _ENOUGH = 16, 2.0
-#: So many times as dense as those next to it, an interval has few values.
-_DENSE = 3.0
 #: Standard deviations of noise: cells above these stand out; halves that differ by more are not even.
 _PEAK, _CLEAR = 4.0, 2.0
 #: Parts of cells are counted where numbers of three or more decimals, or of this power of two, are in so few of them;
@@ -212,12 +211,13 @@ def _without_few_days(shapes: _Counts, counts: _Counts) -> tuple[dict[str, int],
 
 
 def _symbol_of(counts: _Counts) -> str | None:
-    """Return the symbol of at least half of what occurs beside texts, if nearly all are numbers with it or without."""
+    """Return the symbol of at least half of what occurs beside texts, or of negative numbers, if nearly all are so."""
     together = {symbol: sum(_starting(counts, (f"{symbol} ",)).values()) for symbol in SYMBOLS}
     symbol, most = max(together.items(), key=lambda one: one[1])
     numbers = most + sum(_starting(counts, ("integer ", "number", "grouped")).values())
     every = sum(counts.values()) - _texts(counts)
-    return symbol if most >= _MOST_OF_IT * every > 0 and numbers >= _NEARLY_ALL * every else None
+    is_enough = most > 0 and (symbol == "(0)" or most >= _MOST_OF_IT * every)
+    return symbol if is_enough and numbers >= _NEARLY_ALL * every else None
 
 
 def _read_symbols(shapes: _Counts, symbol: str) -> dict[str, int]:

@@ -535,7 +535,10 @@ class Decoder:
                 texts = _with_digit_groups(texts, self.attribute.matching.thousands, sign)
             if self.attribute.matching.symbol is not None and not self.dist.values.is_temporal:
                 before, after = self.attribute.matching.symbol.replace("\\", r"\\").split("0")
-                texts = pc.replace_substring_regex(texts, r"^(-?)(.*)$", rf"\1{before}\2{after}")
+                form = (
+                    (r"^-(.*)$", r"(\1)") if (before, after) == ("(", ")") else (r"^(-?)(.*)$", rf"\1{before}\2{after}")
+                )
+                texts = pc.replace_substring_regex(texts, *form)
         nulls = self.attribute.null_values
         return texts.fill_null(nulls[0]) if nulls and "" not in nulls else texts
 

@@ -424,6 +424,43 @@ def test_a_search_finds_amounts_and_shares():
     assert written(found["share"], "12.5 %").endswith(" %") and found["share"].values.decimals == 1
 
 
+@given(st.lists(st.integers(-(10**7), 10**7), min_size=1, max_size=9), st.integers(0, 2), st.booleans())
+def test_negative_numbers_in_parentheses_are_read_and_written(amounts, decimals, grouped):
+    """Beside positive ones without, with digits in groups and without."""
+    decimals = 2 * (decimals > 0)
+    amounts = [*amounts, -(10**6)]
+    texts = [f"{abs(one) / 10**decimals:{',' * grouped}.{decimals}f}" for one in amounts]
+    texts = [f"({text})" if one < 0 else text for one, text in zip(amounts, texts, strict=True)]
+    found = OPEN.with_released(Counter(shape_of(text.encode()) for text in texts for _ in range(100)), {}, 5.0)
+    assert found.values.kind == ("number" if decimals else "integer") and found.matching.symbol == "(0)"
+    for amount, text in zip(amounts, texts, strict=True):
+        assert float(found.matching.numeral(text.encode())) == amount / 10**decimals
+        assert found.code(text.encode()) not in (found.unknown, found.null) and shape_of(text.encode()) in SHAPES
+        assert (written(found, text)[0] == "(") is (written(found, text)[-1] == ")")
+    assert written(found, f"({10**6 / 10**decimals:.{decimals}f})")[0] == "("
+
+
+def test_a_search_finds_negative_amounts_in_parentheses():
+    """Of some per cent of the records; footnotes beside texts are labels."""
+    amounts = np.random.default_rng(4).normal(300, 400, 6000)
+    columns = {
+        "amount": [f"({-one:,.2f})" if one < 0 else f"{one:,.2f}" for one in amounts],
+        "whole": [f"({-one:.0f})" if one < -100 else f"{abs(one):.0f}" for one in amounts],
+        "note": [f"({at % 5})" if at % 2 else "see there" for at in range(6000)],
+        "plain": [f"{one:.2f}" for one in amounts],
+    }  # fmt: skip
+    found = search(columns)
+    assert {name: one.matching.symbol for name, one in found.items()} == {
+        "amount": "(0)", "whole": "(0)", "note": None, "plain": None,
+    }  # fmt: skip
+    for name in ("amount", "whole"):
+        one = found[name]
+        assert one.unknown not in {one.code(text.encode()) for text in columns[name]} and len(one.edges) > 20
+        assert one.edges[0] < -300 and one.code(b"(441)") == one.code(b"-441") < one.code(b"441")
+        assert Attribute.from_dict(name, one.to_dict()) == one
+    assert found["note"].edges is None
+
+
 def test_a_search_finds_times_of_12_hours():
     clocks = [unpadded(f"{moment:%I:%M %p}") for moment in moments(6000)]
     found = search(
@@ -980,8 +1017,9 @@ def test_codes_far_from_other_values_leave_them_their_bins():
             ends = edges[-3:] if code > 0 else edges[:3]
             assert ends[0] < code == ends[1] if code > 0 else ends[:2] == (code, pytest.approx(code + unit)), name
             others = edges[:-2] if code > 0 else edges[2:]
-            assert others[-1] - others[0] <= 1.1 * (plain[name].edges[-1] - plain[name].edges[0]) + 4, name
-            assert len(others) > 0.8 * len(plain[name].edges), name
+            # Noise widens a range by two powers of two.
+            assert others[-1] - others[0] <= 4.1 * (plain[name].edges[-1] - plain[name].edges[0]), name
+            assert len(others) > 0.75 * len(plain[name].edges), name
             assert float(written(found, text.decode())) == code and found.code(text) != found.code(b"25")
     temper = {"number.1 2^4": 5000, "integer 2^9": 40}
     cells = dict.fromkeys(cells_of_place("2^9"), 0) | {cell_of(b"999"): 42}
