@@ -178,7 +178,7 @@ def table_of(
             table = _of_numbers(*numbers, values, cells, covered, keep, sign, sigma, cells_sigma)
             if padded:
                 most = 10 ** int(padded["format"][2:-1]) - 1
-                inner = [edge for edge in table["bins"][:-1] if most / 160 < edge < most]  # few have many zeros
+                inner = [edge for edge in table["bins"][1:-1] if most / 160 < edge < most]  # few have many zeros
                 table["bins"] = [0, *inner, min(most, table["bins"][-1])]
             return table | signs | missing
     for kind in ("date", "datetime"):

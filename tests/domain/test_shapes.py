@@ -1066,6 +1066,8 @@ def test_a_search_keeps_zeros_before_codes():
         assert len({many.code(text) for text in (b"00600", b"02139", b"09999", b"11001", b"94110")}) == 5
         assert written(many, "02139")[0] == "0" and len(written(many, "94110")) == 5
         assert found["age"].code(b"07") == found["age"].code(b"7") != found["age"].null
+    few = table_of({"padded": 2560, "integer 2^4": 853, "integer 2^5": 965}, {}, 8, 10.0)
+    assert few["bins"][0] == 0 and len(few["bins"]) == 9
     marks = table_of({"integer 2^13": 4000, "integer 2^15": 3000, "padded": 900}, {"02139": 600}, 32, 10.0)
     assert "null_values" not in marks and marks["format"] == "%05d"
     assert has_labels({"padded": 900}, 10.0) and cells_to_count({"padded": 900}, 10.0) == ()
