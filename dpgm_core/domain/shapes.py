@@ -449,7 +449,7 @@ def _list_shapes() -> Iterable[str]:
 _MOST = 0.75
 _AXIS = {place: at for at, place in enumerate(number_places(LEAST_POWER))}
 #: Codes of what is missing, which may be far from all other numbers, and their shapes; those far away first.
-FAR_CODES = {code: f"integer {place_of(code, 0)}" for code in (9999, -9999, 999, -999, 99, -99, -9)}
+FAR_CODES = {code: place_of(code, 0) for code in (9999, -9999, 999, -999, 99, -99, -9)}
 
 
 def take_far_codes(
@@ -460,8 +460,9 @@ def take_far_codes(
     Their cells have `least` persons, and most of their place but for the noise, `unclear`; nobody is beyond them.
     """
     codes: list[int] = []
-    for code, shape in FAR_CODES.items():
-        at = _AXIS[shape.rpartition(" ")[2]]
+    for code, place in FAR_CODES.items():
+        at = _AXIS[place]
+        shape = next((one for one in (f"integer {place}", f"integer zeros {place}") if one in sure), "")
         away = {one: math.copysign(1, code) * (at - _AXIS[one.rpartition(" ")[2]]) for one in {*sure, *edge}}
         persons = cells.get(str(cell_of(b"%d" % code)), 0)
         is_far = len(codes) < most and len(sure) > 1 and all(away[one] > 1 for one in sure if one != shape)

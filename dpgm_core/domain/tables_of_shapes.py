@@ -11,10 +11,21 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import date, timedelta
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from dpgm_core.domain.bins_of_counts import (
+    CLEAR,
+    FEW_BINS,
+    Counts,
+    cut_days,
+    cut_numbers,
+    divide,
+    find_peaks,
+    find_spikes,
+    narrow_peaks,
+    spread_counts,
+)
 from dpgm_core.domain.shapes import (
     CALENDAR,
     COMMON_LABELS,
@@ -32,7 +43,6 @@ from dpgm_core.domain.shapes import (
     TIMES,
     WORDS,
     YEAR_POWER,
-    YEARS,
     ZEROS,
     cells_of_place,
     date_years,
@@ -48,11 +58,6 @@ from dpgm_core.domain.shapes import (
 from dpgm_core.domain.values import EXACT_WHOLE
 
 __all__ = ["cells_to_count", "has_labels", "table_of"]
-
-#: An interval [low, high) of numbers in units, see `_number`, or of months.
-_Interval: TypeAlias = tuple[float, float]
-#: Persons by shape, label or cell.
-_Counts: TypeAlias = Mapping[str, int]
 
 #: Where so many of all are in that power of two, and cells do not show that earlier ones occur, nobody has them.
 _YEARS_ALONE = 0.9
@@ -73,9 +78,6 @@ _NEARLY_ALL = 0.95
 #: So many texts that are no words for it, at most, mark what is missing among values of another type, which at least
 #: this share has; so do other texts, such as remarks, up to this share.
 _MARKS, _MOST_OF_IT, _REMARKS = 3, 0.5, 0.1
-#: So many times as common as the values of its power of two a value has a bin of its own, and so many times as dense as
-#: those next to it an interval has few values.
-_SPIKE, _DENSE = 4, 3.0
 #: A place needs `EDGE` standard deviations of persons to widen a range by itself, this much of it more for each other
 #: place between, up to so many times. Places of numbers this many powers of two below the largest, which have few
 #: values, do not count as between.
@@ -83,26 +85,19 @@ _EACH_AWAY, _FAR, _NEAR_ZERO = 0.4, 3.5, 4
 #: So many times as many it needs where it has the other sign, where labels cover the values, and beyond an end that
 #: thins out: the outer half of its place has at most this share of the inner half, which clearly has persons.
 _UNLIKELY, _THIN = 2.0, 1 / 6
-#: Bins without persons at the ends of a range go, but for those of numbers below this, where cells do not show that
-#: more than this share of all has them.
-_CODE_LIKE, _TRIMMED = 8, 0.03
+#: Bins without persons at the ends of a range go where cells do not show that more than this share of all has them.
+_TRIMMED = 0.03
 #: Numbers have fewer decimals if at least this part has of those of which zeros at the end would not be written.
 _TRIMMED_ZEROS = 0.25
-#: Any table of numbers has so many bins, if it may. A bin is cut where it has more standard deviations of persons than
-#: this: about ten of the noise of its table.
-_FEW_BINS, _ENOUGH = 16, 2.0
-#: Standard deviations of noise: cells above these stand out; halves that differ by more are not even.
-_PEAK, _CLEAR = 4.0, 2.0
-#: Parts of cells are counted where numbers of three or more decimals, or of this power of two, are in so few of them;
-#: cells that have this share of all are cut by them.
-_FINE_POWER, _FEW_POWERS, _MAIN = 16, 2, 0.25
+#: A bin is cut where it has more standard deviations of persons than this: about ten of the noise of its table.
+_ENOUGH = 2.0
+#: Parts of cells are counted where numbers of three or more decimals, or of this power of two, are in so few of them.
+_FINE_POWER, _FEW_POWERS = 16, 2
 _FINE = tuple(f"number{sign}{decimals}" for sign in ".," for decimals in (3, DECIMALS))
 #: Shapes of texts; the first one of what may be numbers.
 _TEXTS = ("padded", "text", "word", "code")
 #: At least this share of 14/05/21 and the like has an open order, two fifths where the year is last; of 21/05/14 none.
 _OPEN = 0.1
-#: Into how many parts so many months are cut.
-_PARTS = {60: 5, 12: 2, 6: 2, 3: 3}
 
 
 def table_of(
@@ -161,11 +156,11 @@ def table_of(
         marks = []
     texts, known = _texts(counts), sum(map(labels.__getitem__, marks))
     remarks = 0.0 if covered else min(counts.get("text", 0) + counts.get("padded", 0), _REMARKS * every)
-    marked = texts if marks and texts - known <= _CLEAR * sigma else min(texts, known + remarks)  # others are noise
+    marked = texts if marks and texts - known <= CLEAR * sigma else min(texts, known + remarks)  # others are noise
     missing = {"null_values": marks} if marks else {}
 
-    def is_most(some: _Counts) -> bool:
-        unclear = _CLEAR * sigma * math.sqrt(len(counts))
+    def is_most(some: Counts) -> bool:
+        unclear = CLEAR * sigma * math.sqrt(len(counts))
         return sum(some.values()) >= max(_NEARLY_ALL * (every - marked) - unclear, _MOST_OF_IT * every) > 0
 
     if padded and covered:
@@ -194,7 +189,7 @@ def table_of(
     return {"labels": _with_codes_between(commonest, every_label)[:keep]}
 
 
-def _without_few_days(shapes: _Counts, counts: _Counts) -> tuple[dict[str, int], dict[str, int]]:
+def _without_few_days(shapes: Counts, counts: Counts) -> tuple[dict[str, int], dict[str, int]]:
     """Return shapes, and those that certainly occur, where whole numbers such as 20210514 are days or are none.
 
     They are days if nearly all that occurs beside texts are. Else those that certainly occur are whole numbers, and
@@ -210,7 +205,7 @@ def _without_few_days(shapes: _Counts, counts: _Counts) -> tuple[dict[str, int],
     return both[0], both[1]
 
 
-def _symbol_of(counts: _Counts) -> str | None:
+def _symbol_of(counts: Counts) -> str | None:
     """Return the symbol of at least half of what occurs beside texts, or of negative numbers, if nearly all are so."""
     together = {symbol: sum(_starting(counts, (f"{symbol} ",)).values()) for symbol in SYMBOLS}
     symbol, most = max(together.items(), key=lambda one: one[1])
@@ -220,7 +215,7 @@ def _symbol_of(counts: _Counts) -> str | None:
     return symbol if is_enough and numbers >= _NEARLY_ALL * every else None
 
 
-def _read_symbols(shapes: _Counts, symbol: str) -> dict[str, int]:
+def _read_symbols(shapes: Counts, symbol: str) -> dict[str, int]:
     """Return shapes of numbers in place of those with a symbol. They keep kinds of their own, as each has noise."""
     with_symbol = re.compile(f"^{re.escape(symbol)} (.*) (.*)")
     return {with_symbol.sub(rf"\1 {symbol} \2", shape): count for shape, count in shapes.items()}
@@ -230,11 +225,11 @@ def _shape_of_label(label: str) -> str:
     return shape_of(label.encode("utf-8", "surrogatepass"))
 
 
-def _texts(counts: _Counts) -> int:
+def _texts(counts: Counts) -> int:
     return sum(counts.get(shape, 0) for shape in _TEXTS)
 
 
-def _occurring(shapes: _Counts, labels: _Counts, fine: float, alone: bool) -> dict[str, int]:
+def _occurring(shapes: Counts, labels: Counts, fine: float, alone: bool) -> dict[str, int]:
     """Return the labels that occur: far above the noise, or less far where another word of their group does.
 
     alone: there is nothing but common words, so of some groups all occur where one does.
@@ -258,7 +253,7 @@ def _occurring(shapes: _Counts, labels: _Counts, fine: float, alone: bool) -> di
     }
 
 
-def _with_codes_between(labels: Sequence[str], every: _Counts) -> list[str]:
+def _with_codes_between(labels: Sequence[str], every: Counts) -> list[str]:
     """Return labels with the small whole numbers between those that occur, from 1 on, unless these are far apart.
 
     every: all labels that were released, of which those up to twice the largest that occurs are added too.
@@ -272,7 +267,7 @@ def _with_codes_between(labels: Sequence[str], every: _Counts) -> list[str]:
     return [*labels, *(str(code) for code in sorted(more - codes))]
 
 
-def _certain(shapes: _Counts, sigma: float) -> dict[str, int]:
+def _certain(shapes: Counts, sigma: float) -> dict[str, int]:
     """Return the shapes that certainly occur: each by itself, or next to others of its kind with as many together.
 
     Places in a row have `SURE` standard deviations of the noise of their sum. Half as much more is needed far from all
@@ -293,7 +288,8 @@ def _certain(shapes: _Counts, sigma: float) -> dict[str, int]:
         is_alike = all(other == "zero" for _, other in clear) or any(kind == one for one, _ in clear)
         return bool(most) and is_far and (persons < most * _FEW or not is_alike)
 
-    codes = {shape for shape in FAR_CODES.values() if shapes.get(shape, 0) >= _LABEL * sigma}
+    codes = {f"{kind} {place}" for kind, place in itertools.product(("integer", ZEROS), FAR_CODES.values())}
+    codes = {shape for shape in codes if shapes.get(shape, 0) >= _LABEL * sigma}
     few = {shape for shape in sure - codes if " " in shape and shapes[shape] < surer}
     sure -= {shape for shape in few if is_doubtful(shapes[shape], *shape.rsplit(" ", 1))}
     for (kind, places), others in itertools.product(_PLACES.items(), (False, True)):
@@ -327,7 +323,7 @@ def has_labels(shapes: Mapping[str, int], sigma: float) -> bool:
     sure = _certain(shapes, sigma)
     if not sure.keys().isdisjoint(("text", "code", "padded")) or ("word" in sure and len(sure) > 1):
         return True
-    return bool(sure.keys() - {"word"}) and "labels" in table_of(shapes, {}, _FEW_BINS, sigma)
+    return bool(sure.keys() - {"word"}) and "labels" in table_of(shapes, {}, FEW_BINS, sigma)
 
 
 def cells_to_count(shapes: Mapping[str, int], sigma: float) -> tuple[str, ...]:
@@ -350,7 +346,7 @@ def cells_to_count(shapes: Mapping[str, int], sigma: float) -> tuple[str, ...]:
     return (*cells, *PARTS) if _is_narrow({shape: shapes[shape] for shape in sure}) else cells
 
 
-def _is_narrow(sure: _Counts) -> bool:
+def _is_narrow(sure: Counts) -> bool:
     """Return whether numbers with many values are nearly all of one power of two or two, so that cells may be wide."""
     powers = {shape.rpartition(" ")[2]: count for shape, count in sure.items() if "^" in shape}
     is_fine = any(shape.startswith(_FINE) for shape in sure) or all(
@@ -373,13 +369,13 @@ _SMALL_SHAPES = frozenset(
 )
 
 
-def _starting(counts: _Counts, starts: tuple[str, ...]) -> dict[str, int]:
+def _starting(counts: Counts, starts: tuple[str, ...]) -> dict[str, int]:
     return {shape: count for shape, count in counts.items() if shape.startswith(starts)}
 
 
 def _around(
-    sure: _Counts,
-    edge: _Counts,
+    sure: Counts,
+    edge: Counts,
     axis: Sequence[str],
     least: float,
     thins_out: Callable[[str, int], bool] = lambda place, step: False,
@@ -418,7 +414,7 @@ def _around(
     return {place: counts[place] for place in axis[reach(first, -1) : reach(last, 1) + 1]}
 
 
-def _thins_out(sure: _Counts, cells: _Counts, fine: float, scale: int, place: str, step: int) -> bool:
+def _thins_out(sure: Counts, cells: Counts, fine: float, scale: int, place: str, step: int) -> bool:
     """Return whether a side of a place, 1 for that of higher ones, has few persons beside the rest; years have few."""
     years = f"integer 2^{YEAR_POWER}"
     if scale == 1 and place == f"2^{YEAR_POWER}" and sure.get(years, 0) >= _YEARS_ALONE * sum(sure.values()):
@@ -431,14 +427,14 @@ def _thins_out(sure: _Counts, cells: _Counts, fine: float, scale: int, place: st
     order = [count for _, count in parts][::step]
     half = len(order) // 2
     inner, outer = sum(order[:half]), sum(order[half:])
-    return half > 1 and outer <= _THIN * inner and inner >= _CLEAR * math.sqrt(half) * fine
+    return half > 1 and outer <= _THIN * inner and inner >= CLEAR * math.sqrt(half) * fine
 
 
 def _of_numbers(
-    sure: _Counts,
-    edge: _Counts,
-    labels: _Counts,
-    cells: _Counts,
+    sure: Counts,
+    edge: Counts,
+    labels: Counts,
+    cells: Counts,
     covered: bool,
     keep: int,
     sign: str,
@@ -462,7 +458,7 @@ def _of_numbers(
         listed = {shape: 1 for value in values if (shape := f"integer {place_of(value, 0)}") not in sure}
         sure, edge = listed | dict(sure), listed | edge
     every_sure, every_edge = sure, edge
-    sure, edge, codes = take_far_codes(sure, edge, cells, keep // 8, EDGE * fine, _CLEAR * math.hypot(sigma, fine))
+    sure, edge, codes = take_far_codes(sure, edge, cells, keep // 8, EDGE * fine, CLEAR * math.hypot(sigma, fine))
     keep -= 2 * len(codes)
     table: dict[str, Any] = {"type": "integer" if whole else "number"}
     needed = EDGE * sigma * (_UNLIKELY if covered else 1)
@@ -470,19 +466,19 @@ def _of_numbers(
     places = _from_one(places, axis) if whole else places
     if scale == 1 and places.get(f"2^{YEAR_POWER}", 0) >= _YEARS_ALONE * sum(places.values()):
         before = [cell for cell in cells_of_place(f"2^{YEAR_POWER}") if interval_of(cell, scale)[1] <= CALENDAR]
-        if sum(cells.get(cell, 0) for cell in before) < _CLEAR * math.sqrt(len(before)) * fine:
+        if sum(cells.get(cell, 0) for cell in before) < CLEAR * math.sqrt(len(before)) * fine:
             cells = {cell: count for cell, count in cells.items() if cell not in before}
     step = 1.0 if scale else 10.0**-decimals
-    spikes = _spikes(values, places, keep // 3, scale, step, sigma)
-    masses = _masses(places, cells, values, spikes, scale, step, fine)
+    spikes = find_spikes(values, places, keep // 3, scale, step, sigma)
+    masses = spread_counts(places, cells, values, spikes, scale, step, fine)
     narrow = PARTS[0] in cells
     if narrow:
-        masses = _divided(masses, [cells[part] for part in PARTS], scale, fine)
+        masses = divide(masses, [cells[part] for part in PARTS], scale, fine)
     digits = 0 if scale else decimals
     alone = {(value, round(value + step, digits)): float(count) for value, count in spikes.items()}
-    alone |= _peaks(masses, places, _ENOUGH * sigma, keep // 3 - len(alone), scale)
+    alone |= find_peaks(masses, places, _ENOUGH * sigma, keep // 3 - len(alone), scale)
     masses |= dict.fromkeys(masses.keys() & alone, 0.0)
-    alone = _with_whole_peaks(alone, sure, scale) if scale > 1 else alone
+    alone = narrow_peaks(alone, sure, scale) if scale > 1 else alone
     room, every = keep // 3, sum(places.values())
     for low, high in [*alone]:  # a peak of several values has bins by its share of persons
         parts = int(min(high - low if scale else narrow * room, room / 2, keep * alone[low, high] / max(1, every)))
@@ -496,9 +492,9 @@ def _of_numbers(
     def is_empty(low: float, high: float) -> bool:
         """Return whether cells show that few are between two numbers."""
         some = [count for (start, end), count in raw if low <= start < end <= high]
-        return sum(some) + _CLEAR * fine * math.sqrt(len(some)) <= _TRIMMED * every
+        return sum(some) + CLEAR * fine * math.sqrt(len(some)) <= _TRIMMED * every
 
-    edges = _edges(places, masses, list(alone), keep, scale, _ENOUGH * sigma, is_empty)
+    edges = cut_numbers(places, masses, list(alone), keep, scale, _ENOUGH * sigma, is_empty)
     if not scale:
         decimals, edges = _with_decimals(edges, sure)
     unit = 1 if whole else 10.0**-decimals
@@ -524,7 +520,7 @@ def _of_numbers(
     return table | ({"decimal": ","} if sign == "," and not whole else {})
 
 
-def _with_decimals(edges: list[float], sure: _Counts) -> tuple[int, list[float]]:
+def _with_decimals(edges: list[float], sure: Counts) -> tuple[int, list[float]]:
     """Return with how many decimals numbers of any are written, two more than bins need, and edges of which those
     around zero leave only zero between them, if that occurs as such."""
     tiny = math.ldexp(1.0, LEAST_POWER)
@@ -565,206 +561,8 @@ def _number(label: str, sign: str, scale: int) -> float | None:
     return float(round(value * scale)) if scale else value
 
 
-def _spikes(
-    values: Mapping[float, int], places: _Counts, most: int, scale: int, step: float, sigma: float
-) -> dict[float, int]:
-    """Return the values that are much commoner than others of their place, and than whole numbers next to them.
-
-    Those next to a value that certainly occurs would have been found, were they as common.
-    """
-    spikes = {}
-    for value, count in values.items():
-        place = place_of(value / (scale or 1), 0 if scale == 1 else LEAST_POWER)
-        low, high = interval_of(place, scale)
-        near = max(values.get(value - 1, 0), values.get(value + 1, 0)) if scale == 1 else 0
-        common = max(_SPIKE * places.get(place, 0) * step / (high - low), _SPIKE / 2 * near, SURE * sigma)
-        if place != "zero" and places.get(place) and count > common:
-            spikes[value] = count
-    return dict(sorted(spikes.items(), key=lambda one: (-one[1], one[0]))[:most])
-
-
-def _masses(
-    places: _Counts,
-    cells: _Counts,
-    values: Mapping[float, int],
-    spikes: Mapping[float, int],
-    scale: int,
-    step: float,
-    fine: float,
-) -> dict[_Interval, float]:
-    """Return persons by interval, without spikes: of cells, of values that were found and the rest of their place.
-
-    Those of a place add up to its own noisy count, which has less noise than their sum.
-    """
-    masses: dict[_Interval, float] = {}
-    for place, count in places.items():
-        low, high = interval_of(place, scale)
-        parts = {
-            interval: float(cells[cell])
-            for cell in cells_of_place(place)
-            if cell in cells and (interval := interval_of(cell, scale))[0] < interval[1]
-        }
-        alone = {value: many for value, many in spikes.items() if low <= value < high}
-        count = max(0, count - sum(alone.values()))
-        if len(parts) > 1:
-            for value, many in alone.items():
-                parts = {part: mass - many * (part[0] <= value < part[1]) for part, mass in parts.items()}
-            masses |= _smoothed(dict(sorted(parts.items())), count, fine)
-            continue
-        others = {value: many for value, many in values.items() if low <= value < high and value not in spikes}
-        masses |= {(value, value + step): float(many) for value, many in others.items()}
-        rest = max(0.0, count - sum(others.values()))
-        free = [low, *(end for value in sorted(others) for end in (value, value + step)), high]
-        free_parts = [(one, other) for one, other in zip(free[::2], free[1::2], strict=True) if other > one]
-        width = sum(other - one for one, other in free_parts)
-        masses |= {(one, other): rest * (other - one) / width for one, other in free_parts}
-    return masses
-
-
-def _smoothed(parts: Mapping[_Interval, float], total: float, fine: float) -> dict[_Interval, float]:
-    """Return masses of this sum: peaks as they are, and the rest halved again and again, evenly but where noise is not.
-
-    parts: noisy masses of equal noise, in order.
-    """
-    peaks = {part for part, mass in parts.items() if mass > _PEAK * fine}
-    rest = {part: mass for part, mass in parts.items() if part not in peaks}
-    masses = {part: parts[part] for part in peaks}
-    waiting = [(list(rest), max(0.0, total - sum(masses.values())))]
-    while waiting:
-        some, mass = waiting.pop()
-        if len(some) == 1:
-            masses[some[0]] = mass
-        elif some:
-            half = len(some) // 2
-            lower, upper = (sum(rest[part] for part in one) for one in (some[:half], some[half:]))
-            widths = [end - start for start, end in some]
-            even = mass * sum(widths[:half]) / sum(widths)
-            excess = (lower - upper - (2 * even - mass)) / 2
-            clear = abs(excess) > _CLEAR * math.sqrt(len(some)) / 2 * fine
-            first = min(mass, max(0.0, even + excess * clear))
-            waiting += [(some[:half], first), (some[half:], mass - first)]
-    return {part: masses[part] for part in parts}
-
-
-def _divided(
-    masses: Mapping[_Interval, float], parts: Sequence[int], scale: int, fine: float
-) -> dict[_Interval, float]:
-    """Return masses with those of large intervals, but zero, spread by parts, which are of the sizes of numbers."""
-    divided, every = dict[_Interval, float](), sum(masses.values())
-    for (low, high), mass in masses.items():
-        if not mass > _MAIN * every or low < 0 < high:
-            divided[low, high] = mass
-            continue
-        ends = [low + (high - low) * at / len(parts) for at in range(len(parts) + 1)]
-        ends = [float(math.ceil(end)) for end in ends] if scale else ends
-        order = parts if low >= 0 else parts[::-1]
-        some = {two: float(one) for two, one in zip(itertools.pairwise(ends), order, strict=True) if two[0] < two[1]}
-        divided |= _smoothed(some, mass, fine)
-    return divided
-
-
-def _between(masses: Mapping[_Interval, float], low: float, high: float) -> float:
-    """Return the persons between two numbers, even within an interval."""
-    return sum(
-        mass * (min(high, end) - max(low, start)) / (end - start)
-        for (start, end), mass in masses.items()
-        if mass and start < high and end > low
-    )
-
-
-def _edges(
-    counts: _Counts,
-    known: Mapping[_Interval, float],
-    alone: Sequence[_Interval],
-    keep: int,
-    scale: int,
-    least: float,
-    is_empty: Callable[[float, float], bool],
-) -> list[float]:
-    """Return the edges of bins: places of an axis, of which the one with most persons is cut in halves again and again.
-
-    known: persons by interval, but for those alone, which have a bin of their own. least: a bin is cut where it has
-    more persons, or while there are few bins.
-    """
-    masses: dict[_Interval, float] = {}
-    places, gap = list(counts), None
-    keep -= len({end for one in alone for end in one})
-    for place, count in counts.items():
-        low, high = interval_of(place, scale)
-        if place == "zero" and not scale:  # nothing lies on a side where nothing was found
-            low, high = low * (place != places[0]), high * (len(places) == 1 or place != places[-1])
-        if gap is not None and not count:
-            masses.pop(gap)
-            low = gap[0]
-        masses[low, high] = _between(known, low, high)
-        gap = None if count else (low, high)
-    every = set(masses)
-    while len(masses) > keep:  # more powers of two than bins: the two rarest neighbours become one
-        order = sorted(masses)
-        one, other = min(itertools.pairwise(order), key=lambda two: masses[two[0]] + masses[two[1]])
-        masses[one[0], other[1]] = masses.pop(one) + masses.pop(other)
-    while len(masses) < keep:
-        enough = least if len(masses) >= _FEW_BINS else 0.0
-        wide = [
-            (low, high)
-            for (low, high), mass in masses.items()
-            if (mass > enough or (not enough and scale == 1 and high - low == 2))
-            and ((high - low) % 2 == 0 if scale == 1 else high - low >= 2 if scale else low * high > 0)
-        ]
-        if not wide:
-            break
-        low, high = max(wide, key=lambda one: (masses[one], one))
-        middle = (low + high) // 2 if scale else (low + high) / 2
-        del masses[low, high]
-        masses[low, middle], masses[middle, high] = _between(known, low, middle), _between(known, middle, high)
-    order = sorted(masses)
-    used = [
-        one
-        for one in order
-        if masses[one]
-        or one in every
-        or abs(one[0]) < _CODE_LIKE * (scale or 1)
-        or any(one[0] < b and a < one[1] for a, b in alone)
-    ]
-    at, until = order.index(used[0]), order.index(used[-1]) + 1
-    while at and not is_empty(order[0][0], order[at][0]):
-        at -= 1
-    while until < len(order) and not is_empty(order[until][0], order[-1][1]):
-        until += 1
-    order = order[at:until]
-    edges, last = [low for low, _ in order], order[-1][1]
-    edges = sorted({*edges, *(end for one in alone for end in one if min(edges) < end < last)})
-    if scale:  # the last bin is closed
-        last = last - 1 if last - 1 > edges[-1] else last - 0.5
-    return [int(edge) if scale == 1 and edge.is_integer() else edge / (scale or 1) for edge in [*edges, last]]
-
-
-def _peaks(
-    known: Mapping[_Interval, float], places: Iterable[str], least: float, most: int, scale: int
-) -> dict[_Interval, float]:
-    """Return the intervals within places that are much denser than a neighbour, with persons."""
-    order, every = sorted(known), {interval_of(place, scale) for place in places}
-    density = [0.0, *(known[one] / (one[1] - one[0]) for one in order), 0.0]
-    peaks = {
-        one: known[one]
-        for at, one in enumerate(order, 1)
-        if known[one] > least and one not in every and density[at] > _DENSE * min(density[at - 1], density[at + 1])
-    }
-    return dict(sorted(peaks.items(), key=lambda one: (-one[1], one[0]))[: max(0, most)])
-
-
-def _with_whole_peaks(alone: Mapping[_Interval, float], sure: _Counts, scale: int) -> dict[_Interval, float]:
-    """Return peaks of which those with one whole number, in a place without decimals, are of that number alone."""
-    places, peaks = {shape.rpartition(" ")[2] for shape in sure if shape.startswith("number")}, {}
-    for (low, high), mass in alone.items():
-        value = float(scale * math.ceil(low / scale))
-        is_whole = value < high <= value + scale and place_of(value / scale, LEAST_POWER) not in places
-        peaks[(value, value + 1) if is_whole else (low, high)] = mass
-    return peaks
-
-
 def _of_days(
-    kind: str, sure: _Counts, edge: _Counts, cells: _Counts, keep: int, sigma: float, fine: float
+    kind: str, sure: Counts, edge: Counts, cells: Counts, keep: int, sigma: float, fine: float
 ) -> dict[str, Any] | None:
     """Return the table of dates; None where the order of day and month is open, or texts have several formats."""
     forms = Counter[str]()
@@ -783,37 +581,9 @@ def _of_days(
     same = {shape: count for shape, count in edge.items() if _form_of(shape) in (*forms, "")}
     years = _around(sure, same, [str(year) for year in date_years()], EDGE * sigma)
     table: dict[str, Any] = {"type": kind, "cap": True} | ({"format": form} if form else {})
-    return table | {"bins": _edges_of_days(years, cells, keep, _ENOUGH * sigma, fine)}
+    return table | {"bins": cut_days(years, cells, keep, _ENOUGH * sigma, fine)}
 
 
 def _form_of(shape: str) -> str:
     """Return the format of a shape of dates; empty for ISO 8601."""
     return " ".join(shape.split(" ")[1:-1])
-
-
-def _edges_of_days(years: _Counts, cells: _Counts, keep: int, least: float, fine: float) -> list[str]:
-    """Return first days of bins, and the last day: the bin with most persons is cut into years, halves and so on."""
-    months: dict[_Interval, float] = {}
-    for year, count in years.items():
-        first = 12 * int(year)
-        parts: dict[_Interval, float] = {
-            (first + at, first + at + 1): float(cells.get(cell, 0)) for at, cell in enumerate(cells_of_place(year))
-        }
-        months |= _smoothed(parts, count, fine)
-    masses = {(12 * int(year), 12 * (int(year) + YEARS)): float(count) for year, count in years.items()}
-    while len(masses) > max(1, keep):
-        pair = min(itertools.pairwise(sorted(masses)), key=lambda two: masses[two[0]] + masses[two[1]])
-        masses[pair[0][0], pair[1][1]] = masses.pop(pair[0]) + masses.pop(pair[1])
-    while wide := [
-        one
-        for one, mass in masses.items()
-        if mass > least and len(masses) - 1 + _PARTS.get(one[1] - one[0], keep + 1) <= keep
-    ]:
-        low, high = max(wide, key=lambda one: (masses[one], one))
-        del masses[low, high]
-        width = (high - low) // _PARTS[high - low]
-        masses |= {(at, at + width): _between(months, at, at + width) for at in range(low, high, width)}
-    order = sorted(masses)
-    starts = [one[0] for at, one in enumerate(order) if not at or masses[one] or masses[order[at - 1]]]
-    days = [f"{month // 12:04d}-{month % 12 + 1:02d}-01" for month in starts]
-    return [*days, str(date(order[-1][1] // 12, 1, 1) - timedelta(days=1))]

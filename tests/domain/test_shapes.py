@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpgm_core import Attribute, Budget, Domain, DomainError, SeededRandomness
+from dpgm_core.domain.bins_of_counts import _smooth, divide, find_spikes
 from dpgm_core.domain.shapes import (
     CELLS,
     PARTS,
@@ -25,14 +26,7 @@ from dpgm_core.domain.shapes import (
     read_thousands,
     shape_of,
 )
-from dpgm_core.domain.tables_of_shapes import (
-    _divided,
-    _smoothed,
-    _spikes,
-    cells_to_count,
-    has_labels,
-    table_of,
-)
+from dpgm_core.domain.tables_of_shapes import cells_to_count, has_labels, table_of
 from dpgm_core.domain.values import Values
 from dpgm_core.models.within_bins import decoder, wide_bins
 from dpgm_core.privacy.columns import ColumnsPlan
@@ -104,7 +98,7 @@ def test_a_number_lies_in_its_part(number, sign, decimals):
     text = f"{sign * number / 10**decimals:.{decimals}f}".encode()
     value, whole = float(text), not decimals
     cell, part = interval_of(cell_of(text), whole), PARTS.index(part_of(text))
-    masses = _divided({cell: 900.0}, [900 * (at == part) for at in range(64)], int(whole), 1.0)
+    masses = divide({cell: 900.0}, [900 * (at == part) for at in range(64)], int(whole), 1.0)
     ((low, high),) = [interval for interval, mass in masses.items() if mass > 1]
     near = 1e-9 * abs(value)
     assert low - near <= value <= high + near and high - low <= (cell[1] - cell[0]) / 64 + whole
@@ -579,9 +573,9 @@ def test_values_much_commoner_than_others_have_a_bin_of_their_own():
     peak = table_of(ages, even | {"50": 900}, 16, 10.0)["bins"]
     assert {50, 51} <= set(peak)
     smooth = {float(age): 500 - 40 * abs(age - 50) for age in range(40, 60)}
-    assert _spikes(smooth, {"2^5": 3000}, 8, True, 1.0, 10.0) == {}
-    assert _spikes({50.0: 500}, {"2^5": 3000}, 8, True, 1.0, 10.0) == {50.0: 500}
-    assert _spikes({50.0: 500}, {"2^5": 3000}, 8, True, 1.0, 110.0) == {}  # its neighbours may be as common
+    assert find_spikes(smooth, {"2^5": 3000}, 8, True, 1.0, 10.0) == {}
+    assert find_spikes({50.0: 500}, {"2^5": 3000}, 8, True, 1.0, 10.0) == {50.0: 500}
+    assert find_spikes({50.0: 500}, {"2^5": 3000}, 8, True, 1.0, 110.0) == {}  # its neighbours may be as common
 
 
 def test_labels_say_where_persons_are_within_a_power_of_two():
@@ -862,14 +856,14 @@ def test_cells_say_where_persons_are():
     few = {f"2^12 {cell}": {31: 5000, 40: 3000}.get(cell, 3) for cell in range(64)}  # 6080, 6656
     edges = table_of({"integer 2^12": 8200}, {}, 64, 10.0, few)["bins"]
     assert {6080, 6144, 6656, 6720} <= set(edges) and len(edges) < 40
-    flat = _smoothed({(at, at + 1): float(9 * (-1) ** at) for at in range(64)}, 640.0, 10.0)
+    flat = _smooth({(at, at + 1): float(9 * (-1) ** at) for at in range(64)}, 640.0, 10.0)
     assert set(flat.values()) == {10.0}
 
 
 @given(st.lists(st.integers(-50, 900), min_size=1, max_size=64), st.integers(0, 3000))
 def test_smoothed_counts_have_the_sum_of_their_place(counts, total):
     """Unless peaks alone have more."""
-    masses = _smoothed({(at, at + 1): float(count) for at, count in enumerate(counts)}, float(total), 30.0)
+    masses = _smooth({(at, at + 1): float(count) for at, count in enumerate(counts)}, float(total), 30.0)
     peaks = sum(count for count in counts if count > 120)
     assert min(masses.values()) >= 0 and len(masses) == len(counts)
     assert sum(masses.values()) == pytest.approx(
@@ -1021,6 +1015,10 @@ def test_codes_far_from_other_values_leave_them_their_bins():
             assert others[-1] - others[0] <= 4.1 * (plain[name].edges[-1] - plain[name].edges[0]), name
             assert len(others) > 0.75 * len(plain[name].edges), name
             assert float(written(found, text.decode())) == code and found.code(text) != found.code(b"25")
+    coded = {"number.0 2^10": 2000, "number.0 2^13": 4000}
+    zero = dict.fromkeys((*cells_of_place("2^10"), *cells_of_place("2^13")), 0)
+    years = table_of(coded, {}, 32, 10.0, zero | {cell_of(b"2004"): 1990, cell_of(b"9999"): 4010})
+    assert years["bins"][-2:] == [9999, 9999.5] and years["format"] == "%d.0"
     temper = {"number.1 2^4": 5000, "integer 2^9": 40}
     cells = dict.fromkeys(cells_of_place("2^9"), 0) | {cell_of(b"999"): 42}
     assert table_of(temper, {}, 32, 10.0, cells)["bins"][-3:] == [32.0, 999, 999.05]
