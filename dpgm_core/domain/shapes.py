@@ -446,7 +446,8 @@ def _list_shapes() -> Iterable[str]:
     )
 
 
-_MOST = 0.75
+#: Of the persons of a place, that its code has.
+_MOST = 0.95
 _AXIS = {place: at for at, place in enumerate(number_places(LEAST_POWER))}
 #: Codes of what is missing, which may be far from all other numbers, and their shapes; those far away first.
 FAR_CODES = {code: place_of(code, 0) for code in (9999, -9999, 999, -999, 99, -99, -9)}
