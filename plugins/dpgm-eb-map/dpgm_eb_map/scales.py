@@ -189,30 +189,35 @@ class Scales:
         smooth."""
         # Places by group, ascending: a search for each of hundreds of groups took a quarter of a fit's time.
         parts = np.split(np.argsort(self._basis.group, kind="stable"), np.cumsum(self.count)[:-1])
-        precision, weights = self.precision(), self._weights(smooth)
-        some = parts if groups is None else [parts[group] for group in groups]
-        return [_cavity(system.spread(part), phi[part], precision[part], weights[part]) for part in some]
+        weights, cavities = self._weights(smooth), list[tuple[FloatArray, FloatArray]]()
+        shares = self.precision() / weights
+        for group in range(len(parts)) if groups is None else groups:
+            part = parts[group]
+            own = float(1 / self.values[group] ** 2) if smooth[group] == self.smooth[group] else shares[part]
+            cavities.append(_cavity(system.spread(part), phi[part], weights[part], own))
+        return cavities
 
 
 def _cavity(
-    spread: FloatArray, phi: FloatArray, precision: FloatArray, weights: FloatArray
+    spread: FloatArray, phi: FloatArray, weights: FloatArray, own: FloatArray | float
 ) -> tuple[FloatArray, FloatArray]:
     """lam (q,) and h^2 (q,) of parameters with posterior covariance C, or its diagonal, in units of a prior of these
-    weights. precision: that the prior in C had."""
+    weights. own: the precision of the prior in C, in these units."""
     if not len(phi):
         return np.zeros(0), np.zeros(0)
-    root, own = np.sqrt(weights), precision / weights
-    lam: FloatArray
-    direction: FloatArray
+    root = np.sqrt(weights)
     if spread.ndim == 1:
         widths = spread * weights
         lam, direction = 1 / widths - own, root * phi / widths
+    elif isinstance(own, float):
+        widths, vectors = np.linalg.eigh(np.outer(root, root) * spread)
+        lam, direction = 1 / widths - own, vectors.T @ (root * phi) / widths
     else:
-        inverse = np.asarray(np.linalg.inv(np.outer(root, root) * spread), np.float64)
-        values, vectors = np.linalg.eigh(inverse - np.diag(own))
-        lam, direction = np.asarray(values, np.float64), vectors.T @ (inverse @ (root * phi))
+        inverse = np.linalg.inv(np.outer(root, root) * spread)
+        lam, vectors = np.linalg.eigh(inverse - np.diag(own))
+        direction = vectors.T @ (inverse @ (root * phi))
     seen = lam * _RANGE[1] ** 2 > _LEAST
-    return lam[seen], direction[seen] ** 2
+    return np.asarray(lam[seen], np.float64), np.asarray(direction[seen] ** 2, np.float64)
 
 
 def combine_chances(evidence: FloatArray) -> FloatArray:
