@@ -58,6 +58,7 @@ class Candidates:
 
     def __init__(self, workload: Workload) -> None:
         self._named = {frozenset(clique): clique for clique in workload.candidates}
+        self._max_cells = workload.max_cells
 
     def named(self, cliques: Iterable[Clique], domain: Domain) -> Structure:
         """The cliques as a structure over a domain, as the workload names them; StructureError for any that is none."""
@@ -80,7 +81,14 @@ class Candidates:
             raise StructureError("a table was named twice in one step; name it once")
         if not cliques_named:
             return Structure(domain, ())  # which it refuses
-        return Structure.of_distinct(domain, cliques_named)
+        structure = Structure.of_distinct(domain, cliques_named)
+        for clique, cells in zip(cliques_named, structure.sizes, strict=True):
+            if len(clique) > 1 and cells > self._max_cells:
+                raise StructureError(
+                    f"{' x '.join(clique)} has {cells:,} cells as its codes are counted now, more than max_cells = "
+                    f"{self._max_cells:,}"
+                )
+        return structure
 
     def own(self, candidates: Structure, domain: Domain) -> Structure:
         """The same candidates over the session's domain as it is; StructureError for any that is none, or is named in

@@ -109,8 +109,10 @@ def largest_estimate(
     limits = limits_of(plan.limits)
     if limits is None or not isinstance(learner, ResourceEstimator):
         return None
-    sizes, names = workload.domain.sizes, list(workload.domain.names)
-    cells = {clique: math.prod(sizes[name] for name in clique) for clique in _choosable(workload, plan)}
+    domain = workload.forecast_domain()
+    sizes, names = domain.sizes, list(domain.names)
+    choosable = {*_choosable(workload, plan)}
+    cells = {one: math.prod(sizes[name] for name in one) for one in workload.measurable(domain) if one in choosable}
     cliques, families = list[Clique]((name,) for name in names), dict[str, Clique]()
     work = taken = 0
     for clique in sorted(cells, key=lambda one: -cells[one]):
@@ -120,8 +122,8 @@ def largest_estimate(
             continue
         families[child] = tuple(parents)
         cliques, work, taken = [*cliques, clique], more, now
-    alone = Structure(workload.domain, [(name,) for name in names])
-    largest = Dag(workload.domain, families).structure() if plan.directed else Structure(workload.domain, cliques)
+    alone = Structure(domain, [(name,) for name in names])
+    largest = Dag(domain, families).structure() if plan.directed else Structure(domain, cliques)
     both = [resource_estimate(learner, one, inference) for one in (alone, largest)]
     return max((one for one in both if one is not None), key=lambda one: one.memory)
 

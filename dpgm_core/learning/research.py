@@ -601,6 +601,11 @@ class Targeted:
         if not all(numbers) or not all(0 < weight < math.inf for weight in self.weights):
             raise OptionError("weights must be finite numbers above 0")
 
+    @property
+    def merges_codes(self) -> bool:
+        """Whether the selector that spends the rest merges codes; see `Selector`."""
+        return self.share < 1 and getattr(self._rest(), "merges_codes", False) is True
+
     def without_switch(self) -> Targeted:
         """See `SwitchingSelector`."""
         then = self._rest()
@@ -691,7 +696,8 @@ class Targeted:
         """Return the tables as the workload names them. Raises StructureError for what it does not allow."""
         if not self.tables:
             raise StructureError("selector 'research' has no tables to measure; name them, or take another selector")
-        candidates = {frozenset(clique): clique for clique in workload.candidates}
+        # Codes are not merged before they are measured.
+        candidates = {frozenset(clique): clique for clique in workload.measurable(workload.domain)}
         for table in self.tables:
             if len(set(table)) < len(table) or frozenset(table) not in candidates:
                 raise StructureError(

@@ -106,8 +106,8 @@ class SelectionPlan:
         Most attributes of a clique that may be chosen; None: as many as candidates have. Before the charge the learner
         is checked with cliques of each order up to it.
     structure : Structure or None
-        The structure that will be chosen, over codes before any are merged, where nothing is left to choose; the
-        learner is checked with it before the charge.
+        The structure that will be chosen, over codes before any are merged or those of `Workload.forecast_domain`,
+        where nothing is left to choose; the learner is checked with it before the charge.
     learner : str or None
         Learner that the selection may name in place of the run's; see `SwitchingSelector`.
     switched : Structure or None
@@ -165,7 +165,12 @@ class SelectionPlan:
 
 @runtime_checkable
 class Selector(Protocol):
-    """Component that chooses tables adaptively and the structure; it sees records only through the session."""
+    """Component that chooses tables adaptively and the structure; it sees records only through the session.
+
+    One with an attribute `merges_codes` that is true calls `Session.coarsen` before it measures or scores tables of
+    several attributes: the candidates of its workload may have more than `max_cells` cells before, and it leaves out
+    those that have more afterwards.
+    """
 
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
         """Return the plan of a selection; touch no data.

@@ -175,6 +175,7 @@ def plan_session(
     if not bins.is_zero:
         names = ", ".join(workload.domain.undetermined)
         plan = evolve(plan, shares={f"private bins of {names}": bins, **plan.shares})
+    plan = evolve(plan, notes=[*plan.notes, *workload.say_large_pairs()])
     if requested and not share:
         plan = evolve(plan, notes=[*plan.notes, _NO_HOLDOUT])
     if votes is not None:
@@ -363,7 +364,7 @@ def select_structure(
                 raise IncompatiblePlugin(f"it tried to end the program ({left})") from left
             selection = _check_selection(outcome, session, selector, plan)
             session.set_model_structure(selection.structure, named=named)
-            notes = list(selection.notes)
+            notes = [*selection.notes, *session.workload.say_large_pairs(session.domain)]
             if share and not possible:
                 notes.append(_NO_HOLDOUT)
             elif share and not _has_holdout_pair(session, selection):
@@ -533,11 +534,13 @@ def _has_holdout_pair(session: LiveSession, selection: Selection) -> bool:
     """Return whether a candidate pair stays unmeasured once all that the selection names is measured."""
     measured = session.pooled().structure.cliques if session.has_tables else ()
     named = {frozenset(clique): tuple(clique) for clique in (*measured, *selection.measure)}
-    return bool(candidate_pairs(Structure(session.domain, list(named.values())), session.workload.candidates))
+    candidates = session.workload.measurable(session.domain)
+    return bool(candidate_pairs(Structure(session.domain, list(named.values())), candidates))
 
 
 def _measure_holdout(session: LiveSession, randomness: Randomness) -> None:
-    pairs = pairs_to_check(session.pooled().structure, randomness.generator(), session.workload.candidates)
+    candidates = session.workload.measurable(session.domain)
+    pairs = pairs_to_check(session.pooled().structure, randomness.generator(), candidates)
     if pairs is not None:
         session.measure_holdout(pairs)
 
@@ -594,8 +597,16 @@ def workload_of(workload: object) -> Workload:
 
 
 def widened_workload(selector: object, workload: object, budget: Budget, may_widen: bool) -> Workload:
-    """Return the run's workload: where it is the default one, what the selector makes of it; see `WideningSelector`."""
-    given = workload_of(workload)
+    """Return the run's workload: where it is the default one, what the selector makes of it; see `WideningSelector`.
+
+    Of a selector that merges codes, with the candidates that merging may make small enough; see `Selector`.
+    """
+    widened = _widen(selector, workload_of(workload), budget, may_widen)
+    return widened.before_merging() if getattr(selector, "merges_codes", False) is True else widened
+
+
+def _widen(selector: object, given: Workload, budget: Budget, may_widen: bool) -> Workload:
+    """Return what a selector makes of a workload."""
     if not (may_widen and given.is_default and isinstance(selector, WideningSelector)):
         return given
     widened: object = selector.widen(given, budget)

@@ -222,8 +222,10 @@ def _read_session(
     bins = _read_bins(stated.get("bins", []), domain, terms, budget)
     planned = _planned(domain, bins, converter.structure(stated.get("planned", {}), dict[str, int]))
     workload = Workload.from_dict(planned, stated["workload"])
+    workload = workload.with_domain(domain) if planned is not domain else workload
+    order = converter.structure(stated.get("order_before_merging", 0), int)
     session = SessionTerms(
-        workload=workload.with_domain(domain) if planned is not domain else workload,
+        workload=evolve(workload, order_before_merging=order) if order else workload,
         budget=budget,
         merges=merges,
         votes=Budget.parse(stated["votes"]) if "votes" in stated else None,

@@ -79,7 +79,8 @@ def session_size(workload: Workload, noise: Noise | None = None) -> int:
     sizes = {one.name: one.size for one in workload.domain}
     alone = sum(sizes[name] for name in workload.attributes)
     several = (clique for clique in workload.candidates if len(clique) > 1)
-    tables = min(sum(math.prod(sizes[name] for name in clique) for clique in several), _MAX_TABLE_CELLS)
+    cells = (min(math.prod(sizes[name] for name in clique), workload.max_cells) for clique in several)
+    tables = min(sum(cells), _MAX_TABLE_CELLS)
     facts = [workload.domain.to_dict(), [list(clique) for clique in workload.candidates]]
     noises = 0 if noise is None else NOISY_STEPS * _document_size(plain(noise_fields(noise)))
     return 2 * (_document_size(facts) + 8 * (alone + tables) + noises + _SLACK_BYTES)

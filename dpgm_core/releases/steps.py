@@ -513,6 +513,7 @@ class SessionTerms:
             **({} if self.votes is None else {"votes": self.votes.to_dict()}),
             **({"bins": [one.to_dict() for one in self.bins]} if self.bins else {}),
             **({"planned": planned} if planned else {}),
+            **({"order_before_merging": order} if (order := self.workload.order_before_merging) else {}),
             **({"named": True} if self.named else {}),
             **({} if self.account is None else {"account": self.account.to_dict()}),
         }

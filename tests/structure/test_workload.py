@@ -125,6 +125,47 @@ def test_settings_in_python_are_held_to_the_same():
         assert "\n" not in str(caught.value)
 
 
+def test_before_merging_pairs_of_any_size_are_candidates():
+    """All pairs, with larger sets only where they are few; those of constraints, and under `never`, stay out."""
+    domain = Domain.from_sizes({f"x{number}": 101 for number in range(4)})
+    assert max(map(len, Workload.all(domain).candidates)) == 1
+    assert max(map(len, Workload.all(domain).before_merging().candidates)) == 3
+    many = Workload.all(Domain.from_sizes({f"x{number}": 101 for number in range(30)}), never=[("x1", "x2")])
+    assert max(map(len, many.before_merging().candidates)) == 2
+    assert len(many.before_merging().candidates) == 30 + 30 * 29 // 2 - 1
+    small = Workload.all(DOMAIN)
+    assert small.before_merging() is small
+    plain = {name: {"size": 101, "unknown": 0} for name in "abc"}
+    rules = {"r": {"columns": ["a", "b"], "impossible": [["0", "1"]]}}
+    ruled = Workload.all(Domain.from_dict({"attributes": plain, "constraints": rules})).before_merging()
+    assert [one for one in ruled.candidates if len(one) > 1] == [("a", "c"), ("b", "c")]
+    assert ruled.large_pairs() == [("a", "b"), ("a", "c"), ("b", "c")]
+
+
+def test_more_pairs_than_there_may_be_leave_the_workload_as_it_is():
+    """500 columns have 124,750 pairs: without those that are too large there are few."""
+    sizes = {f"x{number}": 101 if number > 5 else 2 for number in range(500)}
+    workload = Workload.all(Domain.from_sizes(sizes), 2, max_cells=110)
+    assert workload.before_merging() is workload
+    assert len(workload.large_pairs()) == 124_750 - 15
+
+
+def test_pairs_that_are_left_out_are_named_with_the_limit_that_admits_them():
+    """Both limits hold what they say: the one that admits all, and the one in force."""
+    domain = Domain.from_sizes({"a": 200, "b": 99, "c": 102, "d": 3})
+    workload = Workload.all(domain, never=[("b", "c")])
+    expected = (
+        "pairs left out for more than max_cells = 10,000 cells: 2 of 5 (a x b, a x c); max_cells = 21000 admits all"
+    )
+    assert workload.say_large_pairs() == [expected]
+    assert Workload.all(domain, max_cells=21_000).say_large_pairs() == []
+    merging = workload.before_merging()
+    assert merging.say_large_pairs()[0].startswith("pairs measured only if merging leaves at most max_cells = 10,000")
+    merged = Domain.from_sizes({"a": 150, "b": 8, "c": 80, "d": 3})
+    assert merging.large_pairs(merged) == [("a", "c")]
+    assert ("a", "c") not in merging.measurable(merged) and ("a", "b", "d") in merging.measurable(merged)
+
+
 def test_singletons_are_added_where_a_workload_leaves_attributes_out():
     """Alone, with the least weight; what is in it already changes nothing, what cannot be measured is named."""
     domain = Domain.from_sizes({"a": 2, "b": 2, "c": 2, "big": 50})

@@ -45,6 +45,11 @@ class AllPairs:
         True, help="first merge codes whose noisy counts are below 2 standard deviations", validator=flag
     )
 
+    @property
+    def merges_codes(self) -> bool:
+        """See `Selector`."""
+        return self.merge
+
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
         """See `Selector.plan`."""
         check_workload("all-pairs", workload, budget)
@@ -57,7 +62,7 @@ class AllPairs:
             order=2,
             limits={},
             choices=(),
-            structure=Structure(workload.domain, [*single_candidates(workload), *pairs]),
+            structure=Structure(workload.forecast_domain(), [*single_candidates(workload), *pairs]),
         )
 
     def select(
@@ -66,7 +71,8 @@ class AllPairs:
         """See `Selector.select`; the pairs are left to the pipeline to measure."""
         workload, whole = session.workload, session.budget
         notes = measure_attributes(session, share_of(whole, _ALONE), self.merge)[1]
-        pairs, sizes = larger_candidates(workload, 2), session.domain.sizes
+        pairs = [one for one in workload.measurable(session.domain) if len(one) == 2]
+        sizes = session.domain.sizes
         cost = {pair: float(workload.weight(pair)) * math.prod(sizes[name] for name in pair) for pair in pairs}
         progress("selecting: all pairs", len(pairs), len(pairs))
         return Selection(

@@ -61,6 +61,11 @@ class Options:
     )
     max_fit_bytes: int = fit_bytes(2**22)
 
+    @property
+    def merges_codes(self) -> bool:
+        """See `Selector`."""
+        return self.merge
+
     def limits(self, share: float = 1.0, *, least: ModelSize | None = None) -> Limits:
         """The limits at this share of the budget used. least: a model that is within them whatever they are."""
         seconds, memory = (0.0, 0) if least is None else (least.seconds(), least.memory())
@@ -83,7 +88,10 @@ class Options:
             if limits.allows(workload.max_cells, max(map(len, workload.weights)), outside=alone):
                 return []  # without a look at what may be 100,000 candidates
             shapes = [workload.domain.shape(clique) for clique in candidates]
-            fitting = [limits.allows(math.prod(one), len(one), outside=alone - sum(one)) for one in shapes]
+            cells = [min(math.prod(one), workload.max_cells) for one in shapes]  # once codes are merged
+            fitting = [
+                limits.allows(most, len(one), outside=alone - sum(one)) for most, one in zip(cells, shapes, strict=True)
+            ]
             if any(fits and len(shape) == 2 for fits, shape in zip(fitting, shapes, strict=True)):
                 return self.left_out(fitting.count(False), len(candidates))
         why = f"with any pair of attributes the inferences of a fit would take {self._beyond}"
@@ -157,13 +165,18 @@ def larger_candidates(workload: Workload, most: int | None = None) -> list[Cliqu
 
 
 def informative_candidates(session: Session, most: int | None = None) -> list[Clique]:
-    """The candidates of two attributes and more, up to `most`, without those that hold an attribute of one code.
+    """The candidates of two attributes and more, up to `most`, without those that have more than `max_cells` cells as
+    codes are counted now, and those that hold an attribute of one code.
 
     Merging may leave an attribute one code. A table with it is the table of its other attributes, which are a candidate
     themselves, or one of the attributes that were measured alone.
     """
     sizes = session.domain.sizes
-    return [one for one in larger_candidates(session.workload, most) if all(sizes[name] > 1 for name in one)]
+    return [
+        one
+        for one in session.workload.measurable(session.domain)
+        if 1 < len(one) <= (most or len(one)) and all(sizes[name] > 1 for name in one)
+    ]
 
 
 def noise_alone(alone: Budget, terms: Terms, workload: Workload) -> float:
@@ -210,7 +223,8 @@ def measure_attributes(session: Session, budget: Budget, merge: bool) -> tuple[G
     measured = session.measure(alone, budget)
     notes = merge_session_codes(session, find_merges(measured, session)) if merge else []
     if notes and not informative_candidates(session):
-        notes.append("no two attributes with several codes each were left, so no table of several is measured")
+        few = f"no two attributes with several codes each, and at most {session.workload.max_cells:,} cells together"
+        notes.append(f"{few}, were left, so no table of several is measured")
     growth = Growth(session=session, size=ModelSize(session.domain))
     growth.add(*alone, *measured_before(session))
     return growth, notes

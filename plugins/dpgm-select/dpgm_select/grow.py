@@ -195,7 +195,7 @@ class Grow(Options):
         switched = None
         if self.classes and _classes_serve(workload):
             shares["asking whether all pairs are to be measured"] = share_of(budget, _MEAN)
-            switched = Structure(workload.domain, [*single_candidates(workload), *pairs])
+            switched = Structure(workload.forecast_domain(), [*single_candidates(workload), *pairs])
             notes = [_SWITCH_NOTE.format(pairs=len(pairs)), *notes]
         return SelectionPlan(
             shares={**shares, "the tables chosen, and attributes again": budget - Budget.sum(shares.values())},
@@ -238,7 +238,7 @@ def _foretell(workload: Workload, budget: Budget, terms: Terms, records: float |
         return []
     pairs, edges = larger_candidates(workload, 2), count_edges(workload)
     sizes = workload.domain.sizes
-    cells = [math.prod(sizes[name] for name in pair) for pair in pairs]
+    cells = [min(math.prod(sizes[name] for name in pair), workload.max_cells) for pair in pairs]
     each = absolute(share_of(budget, 0.5 / edges), terms, workload) / records
     noise = _typical(cells) * each
     if noise <= _DOUBTFUL:
@@ -262,7 +262,7 @@ def _classes_serve(workload: Workload) -> bool:
     except PluginError:
         return False
     sizes = workload.domain.sizes
-    cells = sum(sizes[one] * sizes[two] for one, two in larger_candidates(workload, 2))
+    cells = sum(min(sizes[one] * sizes[two], workload.max_cells) for one, two in larger_candidates(workload, 2))
     return not workload.domain.scopes and cells <= _CLASSES_CELLS
 
 
@@ -425,12 +425,19 @@ class _Growing:
         """
         self._merges = find_merges(self.session.pooled(), self.session) if self.options.merge else {}
         sizes = {**self.session.domain.sizes, **{name: max(codes) + 1 for name, codes in self._merges.items()}}
-        self.pairs = [pair for pair in larger_candidates(self.workload, 2) if min(sizes[name] for name in pair) > 1]
-        if not self.pairs:
-            self.notes.insert(0, f"{_ALONE_NOTE}: no two have more than one label that is not rare")
+        cells = {
+            pair: cells
+            for pair in larger_candidates(self.workload, 2)
+            if min(sizes[name] for name in pair) > 1
+            and (cells := math.prod(sizes[name] for name in pair)) <= self.workload.max_cells
+        }
+        if not cells:
+            least = f"more than one label that is not rare, and at most {self.workload.max_cells:,} cells together"
+            self.notes.insert(0, f"{_ALONE_NOTE}: no two have {least}")
             return True
-        cells = [math.prod(sizes[name] for name in pair) for pair in self.pairs]
-        noise = _typical(cells) * self.noise(0.5 / count_edges(self.workload)) / self.records
+        noise = _typical([*cells.values()]) * self.noise(0.5 / count_edges(self.workload)) / self.records
+        small = set(self.workload.measurable(self.session.domain))  # before codes are merged
+        self.pairs = [pair for pair in cells if pair in small]
         if noise <= _DOUBTFUL or (noise <= _HOPELESS and self._pairs_stand_out(noise)):
             return False
         self.notes.insert(
@@ -442,8 +449,10 @@ class _Growing:
         """Whether the mean distance of the pairs from independence, one noisy number, is more than chance and noise.
 
         noise: of a table of two, part of the records. Where columns that copy one another could not pass either,
-        nothing is spent.
+        nothing is spent; nor where all pairs have too many cells before codes are merged.
         """
+        if not self.pairs:
+            return False
         sizes, told = self.session.domain.sizes, predict_tables(self.fit, self.pairs)
         weights = [float(self.workload.weight(pair)) for pair in self.pairs]
         chance, test = self._distance_by_chance(told), share_of(self.whole, _TEST)
