@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -101,21 +101,25 @@ class Finding:
 
 @frozen(kw_only=True)
 class Findings:
-    """What releases tell of each column and of each pair that a table holds. unchecked: pairs that no table holds."""
+    """What releases tell of each column and of each pair that a table holds. unchecked: pairs that no table holds.
+
+    large: those of them that no selection could measure, as they have more cells than its workload allows.
+    """
 
     columns: tuple[Finding, ...]
     pairs: tuple[Finding, ...]
     unchecked: int
+    large: tuple[Clique, ...] = ()
 
     @property
     def colour(self) -> str:
         """Return "red" if noise covers all, "amber" if it covers some column or every pair that was asked for, or if
-        the model lost a correlation."""
+        the model lost a correlation, or if pairs were too large to be measured."""
         clear = [one.is_told for one in self.columns]
         if not any(clear):
             return "red"
         pairs = any(one.found for one in self.pairs) or not (self.pairs or self.unchecked)
-        return "green" if all(clear) and pairs and not self._lost else "amber"
+        return "green" if all(clear) and pairs and not self._lost and not self.large else "amber"
 
     @property
     def verdict(self) -> str:
@@ -129,7 +133,8 @@ class Findings:
     def sentences(self) -> list[str]:
         """Return what was found in words: columns, pairs, errors."""
         errors = say_errors([one.error for one in self.columns], [one.error for one in self.pairs])
-        return [*filter(None, [self._of_unknown(), self._of_columns(), self._of_pairs(), self._of_lost(), errors])]
+        facts = [self._of_unknown(), self._of_columns(), self._of_pairs(), self._of_large(), self._of_lost(), errors]
+        return [*filter(None, facts)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as plain values."""
@@ -147,6 +152,7 @@ class Findings:
             "columns": plain(self.columns),
             "pairs": plain(self.pairs),
             "pairs_unchecked": self.unchecked,
+            **({"pairs_too_large": [list(pair) for pair in self.large]} if self.large else {}),
         }
 
     def _of_unknown(self) -> str:
@@ -172,6 +178,10 @@ class Findings:
         if not count:
             return f"no pair was measured{rest}" if self.unchecked else ""
         return f"{found:,} of {count:,} measured pairs found to depend{rest}"
+
+    def _of_large(self) -> str:
+        named = _listed([" and ".join(pair) for pair in self.large])
+        return f"not measured, as a table would have more than max_cells cells: {named}" * bool(self.large)
 
     @property
     def _lost(self) -> list[Finding]:
@@ -240,7 +250,22 @@ def measure_findings(model: Model) -> Findings | None:
         pair: _compare(effects_of_pairs[pair], table, [places[name] for name in pair]) for pair, table in here.items()
     }
     pairs = tuple(evolve(one, correlation=compared.get(one.names)) for one in pairs)
-    return Findings(columns=_find(columns), pairs=pairs, unchecked=math.comb(len(names), 2) - len(pairs))
+    return Findings(
+        columns=_find(columns),
+        pairs=pairs,
+        unchecked=math.comb(len(names), 2) - len(pairs),
+        large=_find_large(model, names, {one.names for one in pairs}),
+    )
+
+
+def _find_large(model: Model, names: Clique, measured: Collection[Clique]) -> tuple[Clique, ...]:
+    """Return pairs of these attributes that no table holds, as selections might measure smaller tables only."""
+    sessions = [one.session for one in model.learned if one.session is not None and not one.session.named]
+    if not sessions:
+        return ()
+    large = [one.workload.large_pairs(one.workload.domain.coarsened(one.merges)) for one in sessions]
+    shared = set(large[0]).intersection(*large[1:]).difference(measured)
+    return tuple(pair for pair in itertools.combinations(names, 2) if pair in shared)
 
 
 def _order_of(model: Model, name: str) -> FloatArray | None:

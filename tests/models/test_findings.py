@@ -11,7 +11,20 @@ from attrs import evolve
 from scipy.special import ndtri
 from scipy.stats import binom, chi2_contingency, chisquare, spearmanr
 
-from dpgm_core import Attribute, Budget, Domain, Model, Structure, Tables, fit, release
+from dpgm_core import (
+    Attribute,
+    Budget,
+    Domain,
+    Model,
+    SeededRandomness,
+    Structure,
+    Tables,
+    Terms,
+    Workload,
+    fit,
+    load_model,
+    release,
+)
 from dpgm_core.models.corrections import effects_of_each
 from dpgm_core.models.effects import combine_tables, tables_of
 from dpgm_core.models.findings import (
@@ -158,6 +171,27 @@ def test_pairs_that_no_table_holds_are_unchecked():
     assert told.unchecked == 9
     words = told.sentences()
     assert words[1] == "1 of 1 measured pairs found to depend; 9 more follow from the structure, which no table checks"
+
+
+@pytest.mark.parametrize(("limit", "large"), [(10, (("a", "b"),)), (100, ())])
+def test_pairs_that_were_no_candidates_for_their_size_make_green_amber(limit, large, tmp_path):
+    """Named from the release alone, also read from its file; codes that are merged count as they are measured."""
+    rng = np.random.default_rng(5)
+    first = rng.integers(0, 4, 20_000)
+    codes = np.stack([first, (first + (rng.random(20_000) < 0.2)) % 4, first // 2], axis=1)
+    domain = Domain.from_sizes({"a": 4, "b": 4, "c": 2})
+    workload = Workload.all(domain, 2, max_cells=limit)
+    model = fit(
+        codes, "auto", Budget.zcdp(1), workload=workload, terms=Terms(neighbours="add-remove"),
+        randomness=SeededRandomness(1),
+    ).model  # fmt: skip
+    model.save(tmp_path / "x.dpgm")
+    for findings in (measure_findings(model), measure_findings(load_model(tmp_path / "x.dpgm"))):
+        assert findings.large == large
+        assert findings.colour == ("amber" if large else "green")
+        named = "not measured, as a table would have more than max_cells cells: a and b"
+        assert (named in findings.sentences()) is bool(large)
+        assert findings.to_dict().get("pairs_too_large", []) == [list(pair) for pair in large]
 
 
 def test_errors_are_those_of_intervals():
