@@ -66,7 +66,8 @@ def plan_analyses(
                 f"pools bins of {listed(list(pooled), 5)}; tables of fewer columns are measured over all bins, with "
                 "less noise where the domain has about 16 of each"
             )
-    return evolve(plan_research(functionals, workload, pure=pure, pools=pools), notes=tuple(notes))
+    plan = plan_research(functionals, workload, pure=pure, pools=pools)
+    return evolve(plan, notes=(*notes, *plan.notes))
 
 
 def research_selector(

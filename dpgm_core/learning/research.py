@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,8 @@ _MAIN_EFFECT, _PAIR_EFFECT, _INTERCEPT = 0.5, 0.3, 1.0
 _FOR_LABELS, _FOR_NUMBERS, _MAX_COEFFICIENT = 1.3, 0.65, 0.5
 #: How rare missing values are beside a label, nats.
 _MISSING = -9.0
+#: Effect of a pair that is too large to be measured, per standard deviation of each: a correlation of about .8.
+_STRONG_EFFECT = 1.25
 #: Cells of an analysis' table, and those times its numbers.
 _MAX_CELLS, _MAX_NUMBERS = 2**20, 2**25
 #: Effects of a smaller part of each variance are left to the model, and tables with a smaller share are not measured.
@@ -252,7 +254,8 @@ class ResearchPlan:
     weights : tuple of float
         Shares of a budget for Gaussian noise, which sum to 1.
     unsupported : tuple of arrays of shape (K,)
-        For each analysis the median share of each influence function, as a variance, that no table tells.
+        For each analysis the median share of each influence function, as a variance, that no table tells; the larger
+        one where pairs that are too large to be measured depend strongly.
     notes : tuple of str
         What its reader should know.
     """
@@ -352,14 +355,37 @@ def plan_research(
                 f"{math.prod(domain.shape(guess.names)):,} cells) or its order, take from `never`, or take columns of "
                 "fewer labels or bins"
             )
+    forecasts, notes = _forecast_large_pairs(guesses, unsupported, measured, workload)
     return ResearchPlan(
         domain=domain,
         analyses=tuple(analyses),
         tables=tuple(tables[number] for number in chosen),
         weights=tuple((shares[chosen] / shares[chosen].sum()).tolist()),
-        unsupported=unsupported,
+        unsupported=forecasts,
         norms=split.norms,
+        notes=notes,
     )
+
+
+def _forecast_large_pairs(
+    guesses: Sequence[_Guess], unsupported: Sequence[FloatArray], measured: set[Clique], workload: Workload
+) -> tuple[tuple[FloatArray, ...], tuple[str, ...]]:
+    """Return what no table tells where pairs that are too large to be measured depend strongly, and notes on them."""
+    large, forecasts, notes = workload.large_pairs(workload.domain), list(unsupported), list[str]()
+    for number, guess in enumerate(guesses):
+        apart = [pair for pair in large if set(pair) <= set(guess.names)]
+        if not apart:
+            continue
+        axes = tuple(tuple(sorted(map(guess.names.index, pair))) for pair in apart)
+        forecasts[number] = np.maximum(forecasts[number], evolve(guess, strong=axes).unsupported(measured))
+        needed = max(math.prod(workload.domain.shape(pair)) for pair in apart)
+        named = listed([" x ".join(pair) for pair in apart], 3)
+        notes.append(
+            f"the analysis of {listed(guess.names, 5)} has no table of {named}, with more than max_cells = "
+            f"{workload.max_cells:,} cells: what is measured is forecast as if these depended strongly; max_cells = "
+            f"{needed} admits all"
+        )
+    return tuple(forecasts), tuple(notes)
 
 
 @frozen(kw_only=True, eq=False)
@@ -402,7 +428,8 @@ class _Split:
 class _Guess:
     """Influence functions of an analysis at random distributions. names: its attributes. missing: the code of each that
     stands for a missing value. sets: effects that candidate tables hold, as axes, by their attributes in the domain's
-    order. pooled: codes in the largest pool of each attribute; as many cells of a table make one of its pools."""
+    order. pooled: codes in the largest pool of each attribute; as many cells of a table make one of its pools. strong:
+    pairs of axes that depend strongly."""
 
     analysis: Functional
     names: Clique
@@ -410,6 +437,7 @@ class _Guess:
     missing: tuple[int | None, ...]
     sets: Mapping[Clique, Axes]
     pooled: tuple[int, ...]
+    strong: tuple[Axes, ...] = ()
 
     @classmethod
     def of(
@@ -484,8 +512,10 @@ class _Guess:
             shares.append((rest**2 @ table.reshape(-1)) / variances)
         return np.asarray(np.quantile(shares, quantile, axis=0))
 
-    def _told(self, influence: FloatArray, table: FloatArray, axes: Iterable[Axes]) -> FloatArray:
+    def _told(self, influence: FloatArray, table: FloatArray, axes: Collection[Axes]) -> FloatArray:
         """Return the part of functions that effects tell, (K, *shape)."""
+        if not axes:
+            return np.zeros((len(influence), *self.shape))
         weights, listed_axes = code_weights(table), list(axes)
         means = means_over_axes(influence, listed_axes, weights)
         return add_over_axes({one: effect(means[one], one, weights) for one in listed_axes}, self.shape)
@@ -520,6 +550,11 @@ class _Guess:
             axes: generator.normal(scale=scale, size=(1, *(size if at in axes else 1 for at, size in enumerate(shape))))
             for axes, scale in scales.items()
         }
+        for axes in self.strong:
+            scores = [math.sqrt(3) * np.linspace(-1, 1, shape[axis]) for axis in axes]
+            effects[axes] = effects.get(axes, 0.0) + _STRONG_EFFECT * np.multiply.outer(*scores).reshape(
+                1, *(size if at in axes else 1 for at, size in enumerate(shape))
+            )
         for axis, code in enumerate(self.missing):
             if code is not None:
                 np.moveaxis(effects[axis,], axis + 1, 0)[code] += _MISSING

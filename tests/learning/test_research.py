@@ -414,6 +414,27 @@ def test_analyses_without_tables_are_refused():
         plan_research([Fixed(np.zeros((2, 6)), [])], Workload.all(private))
 
 
+def test_an_analysis_whose_columns_no_table_holds_is_refused():
+    """Claim: with what to raise; where not even a column of it is a candidate, nothing at all tells of it."""
+    domain = Domain.from_sizes({"a": 20, "b": 20, "c": 2})
+    apart = np.outer(*(np.arange(20) - 9.5 for _ in range(2))).reshape(1, -1)
+    correlation = Fixed(apart / apart.std(), [], ("a", "b"))
+    for limit in (300, 10):
+        with pytest.raises(StructureError, match="raise max_cells of the workload"):
+            plan_research([correlation], Workload.all(domain, max_cells=limit))
+    assert plan_research([correlation], Workload.all(domain, max_cells=400)).tables
+
+
+def test_columns_that_no_table_holds_for_their_size_are_forecast_to_depend():
+    """Claim: the regression's coefficients are not promised, and the note says which table is too large."""
+    domain = Domain.from_sizes({"y": 2, "a": 20, "b": 20})
+    question = coded_regression(domain, ("a", "b", "y"), "logistic", ())
+    plans = [plan_research([question], Workload.all(domain, 2, max_cells=limit)) for limit in (399, 400)]
+    assert len(plans[0].notes) == 1 and "a x b, with more than max_cells = 399" in plans[0].notes[0]
+    assert not plans[1].notes
+    assert np.all(plans[0].unsupported[0][1:] > 3 * plans[1].unsupported[0][1:] + 0.03)
+
+
 def test_a_singular_design_is_refused_and_an_undefined_guess_is_left_out():
     """Claim: an error at every distribution is raised, one at some is not."""
     double = regression()
