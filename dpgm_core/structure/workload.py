@@ -307,6 +307,8 @@ class Workload:
         if math.prod(sorted(self.planned_sizes.values())[-largest:]) <= self.max_cells:
             return self
         for order in range(largest, 1, -1):
+            if order > 2 and len(self.weights) > MAX_UNMERGED:
+                continue
             with suppress(TooLarge):
                 workload = evolve(self, order_before_merging=order)
                 if order == 2 or len(workload.candidates) <= MAX_UNMERGED:

@@ -144,3 +144,35 @@ def test_plan_says_what_an_exchange_costs_of_what_it_plans(spec, dpgm_command, f
     words = ("plan", spec, "--set", "total=public", *settings)
     assert f"the loss is at most {bound})" in dpgm_command(*words)[2]
     assert facts(*words)["conditions"][0].endswith(f"the loss is at most {bound})")
+
+
+SCORES = """
+name = "scores"
+data = "scores.csv"
+neighbours = "add-remove"
+unit = "one pupil"
+budget = { epsilon = 4 }
+structure = { selector = "mst" }
+[domain.attributes]
+maths = { type = "integer", min = 0, max = 15 }
+physics = { type = "integer", min = 0, max = 15 }
+school = { labels = ["north", "south"] }
+"""
+
+
+def test_pairs_too_large_to_measure_are_named_before_and_after(tmp_path, ran):
+    """By the plan, the notes of the fit and its verdict, which is not green."""
+    spec = tmp_path / "scores.toml"
+    spec.write_text(SCORES)
+    rows = [
+        f"{number % 16},{(number % 16 + number // 999) % 16},{'south' if number % 16 > 9 else 'north'}\n"
+        for number in range(4000)
+    ]
+    (tmp_path / "scores.csv").write_text("maths,physics,school\n" + "".join(rows))
+    limited = ("--set", "workload.max_cells=200", "--set", 'structure.selector={name="mst", merge=false}')
+    note = "pairs left out for more than max_cells = 200 cells: 1 of 3 (maths x physics); max_cells = 290 admits all"
+    assert note in ran("plan", spec, *limited)[1]
+    out, _ = ran("fit", spec, *limited)
+    assert note in out and "verdict: amber" in out and "more than max_cells cells: maths and physics" in out
+    note = "pairs measured only if merging leaves at most max_cells = 200 cells: 1 of 3 (maths x physics)"
+    assert note in ran("plan", spec, *limited[:2])[1]
