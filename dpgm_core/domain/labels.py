@@ -18,7 +18,16 @@ from dpgm_core.domain.bins import DAY, UNIT_DAYS, UNITS, calendar_edges
 from dpgm_core.domain.values import Values
 from dpgm_core.errors import DomainError
 
-__all__ = ["EXACT", "Matching", "bin_labels", "check_apart", "find_alike", "merge_labels", "place_of"]
+__all__ = [
+    "EXACT",
+    "Matching",
+    "bin_labels",
+    "calendar_labels",
+    "check_apart",
+    "find_alike",
+    "merge_labels",
+    "place_of",
+]
 
 #: What bins are called, whatever their edges, and a few texts more.
 _OF_BINS = re.compile(r"any|(below|before|up to|from) .*|\[.*[)\]]|-?\d[-\d.:/+TWQe ]*(to -?\d+)?", re.DOTALL)
@@ -93,7 +102,7 @@ def _discrete(name: str, edges: Sequence[float], values: Values, cap: bool) -> l
         labels = [f"{low:.0f}" if low == high else f"{low:.0f}{between}{high:.0f}" for low, high in bins]
         _open(labels, edges, cap, f"up to {bins[0][1]:.0f}", f"{bins[-1][0]:.0f}+")
         return labels
-    labels = _calendar(edges, values) or [
+    labels = calendar_labels(edges, values) or [
         _day(low) if low == high else f"{_day(low)}/{_day(high)}" for low, high in bins
     ]
     _open(labels, edges, cap, f"up to {_day(bins[0][1])}", f"from {_day(bins[-1][0])}")
@@ -104,13 +113,13 @@ def _moments(edges: Sequence[float], values: Values, cap: bool) -> list[str]:
     texts = [_moment(edge, values) for edge in edges]
     labels = [f"{low}/{high}" for low, high in itertools.pairwise(texts)]
     if values.kind == "datetime":
-        labels = _calendar(edges, values) or labels
+        labels = calendar_labels(edges, values) or labels
     _open(labels, edges, cap, f"before {texts[1]}", f"from {texts[-2]}")
     return labels
 
 
-def _calendar(edges: Sequence[float], values: Values) -> list[str] | None:
-    """The names of the calendar's units, if each bin is one of them, the first and the last perhaps a part."""
+def calendar_labels(edges: Sequence[float], values: Values) -> list[str] | None:
+    """Return the names of a calendar's units, where each bin is one, or a part at an end; else None."""
     if len(edges) < 3 or not all(map(math.isfinite, edges)) or not _written(edges[0], values):
         return None
     per_day = 1 if values.kind == "date" else 86_400

@@ -14,6 +14,7 @@ from dpgm_core._util.arrays import Array, FloatArray, IntArray
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.attribute_tables import MISSING
 from dpgm_core.domain.domain import Domain
+from dpgm_core.domain.labels import calendar_labels
 from dpgm_core.domain.values import EXACT_WHOLE, Kind, Lattice, Values, lattice_of
 from dpgm_core.models.distribution import Distribution
 from dpgm_core.models.merged_codes import MergedDistribution
@@ -300,10 +301,13 @@ _MAX_HALVINGS = 200
 def wide_bins(attribute: Attribute) -> dict[int, int]:
     """Return the wide bins whose shape is fitted: code -> the code of the neighbour that it is fitted with.
 
-    Bins without an end, or without a value, are neither wide nor neighbours.
+    Bins without an end, or without a value, are neither wide nor neighbours. Units of a calendar are not wide: where
+    the range cuts the first or the last one to a day, the next one stays even.
     """
     dist = None if attribute.edges is None else bin_distribution(attribute)
     if attribute.edges is None or dist is None or dist.values.shape != "fitted":
+        return {}
+    if dist.values.is_temporal and calendar_labels(attribute.edges, dist.values) is not None:
         return {}
     bins = len(attribute.edges) - 1
     widths = _widths(dist)[:bins]

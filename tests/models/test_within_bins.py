@@ -355,6 +355,31 @@ def test_which_bins_are_wide():
     assert wide_bins(Attribute.of_size("x", 3)) == {}
 
 
+@pytest.mark.parametrize(
+    ("unit", "kind", "low", "high"),
+    [
+        ("week", "date", "2023-01-01", "2023-03-06"),  # both ends are a day
+        ("month", "date", "2022-12-31", "2023-06-01"),
+        ("year", "date", "2021-12-31", "2022-12-31"),
+        ("day", "datetime", "2023-01-01T23:30", "2023-01-05T00:10"),
+    ],
+)
+def test_units_of_a_calendar_beside_one_that_the_range_cuts_stay_even(unit, kind, low, high):
+    """The one day before has many people, and yet the next week is drawn evenly; there is no note on it."""
+    one = Attribute.from_dict("day", {"type": kind, "min": low, "max": high, "bins": unit})
+    table = np.append([0.5], np.full(one.size - 1, 0.5 / (one.size - 1)))
+    law = fit_wide_bins(one, table)
+    assert wide_bins(one) == {} and wide_note([one]) is None and law.rates is None
+    at = (np.arange(7000) + 0.5) / 7000
+    drawn = law.draw(np.ones(len(at), int), at)
+    assert abs(drawn.mean() - law.placed((law.low + law.high) / 2)[1]) < 1e-3 * (drawn.max() - drawn.min())
+
+
+def test_bins_by_hand_beside_a_day_are_wide():
+    one = Attribute.from_dict("day", {"type": "date", "bins": ["2023-01-01", "2023-01-02", "2023-01-10", "2023-01-18"]})
+    assert wide_bins(one) == {1: 0}
+
+
 UNLIKE = {  # on 0 .. 366; others than the rule was chosen on
     "logarithmic series": stats.logser(0.8, loc=-1),
     "Poisson mixture": stats.nbinom(0.3, 0.1),
