@@ -286,7 +286,7 @@ class ColumnsPlan:
         try:
             return min(gdp_mu_squared(epsilon, self.whole.delta * _OF_NOISE), _MAX_MU_SQUARED)
         except BudgetError:
-            raise _too_little(self.whole) from None
+            raise self._too_little() from None
 
     @property
     def what(self) -> str:
@@ -303,7 +303,7 @@ class ColumnsPlan:
             labels = gaussian_variance(rest * _OF_CELLS * max(1, labelled), moved * max(1, labelled))
             cells = gaussian_variance(rest * max(1, celled), moved * max(1, celled))
         except BudgetError:
-            raise _too_little(self.whole) from None
+            raise self._too_little() from None
         noise = ColumnsNoise(
             shapes_variance=shapes,
             variance=labels,
@@ -324,14 +324,20 @@ class ColumnsPlan:
         while evolve(noise, threshold=high).published > each:
             low, high = high, 2 * high
             if high > _MAX_THRESHOLD:
-                raise _too_little(self.whole)
+                raise self._too_little()
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if evolve(noise, threshold=middle).published > each else (low, middle)
         noise = evolve(noise, threshold=high)
         if not noise.delta(self.whole.epsilon, self.tables.mu_squared) <= self.whole.delta * (_OF_NOISE + _OF_LABELS):
-            raise _too_little(self.whole)  # such noise cannot be drawn
+            raise self._too_little()  # such noise cannot be drawn
         return noise
+
+    def _too_little(self) -> BudgetError:
+        rows = "" if self.labels == 1 else f", or fewer rows of a person than {self.labels:,}"
+        return BudgetError(
+            f"{self.whole} is too little to find columns by; give a larger epsilon or delta, or fewer columns{rows}"
+        )
 
     @property
     def unused(self) -> str | None:
@@ -374,7 +380,3 @@ def plan_columns(columns: tuple[str, ...], whole: Budget, terms: Terms, share: F
             "are declared; give a larger epsilon or fewer columns, or describe columns in the domain"
         )
     return plan
-
-
-def _too_little(budget: Budget) -> BudgetError:
-    return BudgetError(f"{budget} is too little to find columns by; give a larger epsilon or delta, or fewer columns")

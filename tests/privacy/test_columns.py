@@ -225,6 +225,8 @@ def test_too_little_is_refused_before_anything_is_read():
     for budget in (Budget.pure(1), Budget.approx("1e-14", "1e-14")):
         with pytest.raises(BudgetError):
             plan(whole=budget)
+    with pytest.raises(BudgetError, match="or fewer columns, or fewer rows of a person than 100,000"):
+        plan(2, Budget.approx("1e-6", "1e-6"), 10**5, share=Fraction(1, 20))
     for share in (Fraction(0), Fraction(1), 0.1):
         with pytest.raises(BudgetError, match="share of columns of any type"):
             plan(share=share)

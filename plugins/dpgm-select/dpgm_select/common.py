@@ -211,9 +211,10 @@ def check_choice(name: str, each: Budget, terms: Terms) -> None:
     try:
         temperature(each, 1, TableDistance.move(terms))
     except BudgetError:
+        rows = f", or fewer rows_per_person than {terms.rows_per_person:,}" if terms.rows_per_person > 1 else ""
         raise BudgetError(
             f"selector {name!r} would choose by epsilon = {epsilon_of(each):.2g} at a time, so every candidate would "
-            "be as likely as any other; give more budget, or fewer attributes"
+            f"be as likely as any other; give more budget, or fewer attributes{rows}"
         ) from None
 
 
