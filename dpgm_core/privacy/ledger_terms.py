@@ -280,8 +280,9 @@ class LedgerTerms:
         spent = of - left
         raise Overspent(
             f"{budget} was asked of {named}, but {part_text(spent, up=True)} of {of} is spent and only "
-            f"{part_text(left, up=False)} is left; nothing was charged: ask for no more than is left, or learn "
-            "and sample from what was released before, which is free"
+            f"{part_text(left, up=False)} is left; nothing was charged: "
+            f"{'' if left.is_zero else 'ask for no more than is left, or '}learn and sample from what was released "
+            "before, which is free"
         )
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dpgm_core._util.progress import Progress
     from dpgm_core.domain.domain import Domain
     from dpgm_core.models.model import Model
+    from dpgm_core.privacy.columns import ColumnsPlan
     from dpgm_core.privacy.ledger import Ledger
     from dpgm_core.releases.release import NoisyTables
 
@@ -309,12 +310,9 @@ def check_has_records(run: Spec) -> None:
 def print_remarks(run: Spec) -> None:
     """Print what the owner should know before a release."""
     from dpgm_core.pipeline.planning import budget_notes
-    from dpgm_core.privacy.columns import ColumnsPlan
-    from dpgm_core.privacy.labels import plan_labels
     from dpgm_core.releases.labels import load_discovery
 
-    plans = plan_labels(run.domain, run.budget, run.terms) if run.labels_from is None else ()
-    unused = [one.unused for one in plans if isinstance(one, ColumnsPlan) and one.unused]
+    unused = [one.unused for one in _searches(run) if one.unused]
     for remark in (*run.remarks, *budget_notes(run.budget, run.expected_records), *unused):
         print_err(f"dpgm: {remark}")
     if run.labels_from is not None and run.ledger is not None and not load_discovery(run.labels_from).is_identified:
@@ -364,9 +362,21 @@ def open_ledger(run: Spec) -> Iterator[Ledger | None]:
                 run.to_run(ledger=ledger).charged.budget
             )  # is it the ledger that is spent, or did the learner ask for more than its budget?
         except Overspent:
-            if run.ledger.when_spent is not None:
-                raise Overspent(f"{error}; the spec says of {run.ledger.path}: {run.ledger.when_spent}") from None
+            from dpgm.cli.earlier import explain_rest
+
+            words = run.ledger.when_spent
+            said = "" if words is None else f"the spec says of {run.ledger.path}: {words}"
+            raise Overspent("; ".join(filter(None, [str(error), explain_rest(run, ledger), said]))) from None
         raise
+
+
+def _searches(run: Spec) -> list[ColumnsPlan]:
+    """Return the plan of a search of columns of any type; none where a file has what was found."""
+    from dpgm_core.privacy.columns import ColumnsPlan
+    from dpgm_core.privacy.labels import plan_labels
+
+    plans = plan_labels(run.domain, run.budget, run.terms) if run.labels_from is None else ()
+    return [one for one in plans if isinstance(one, ColumnsPlan)]
 
 
 def _check_before_creating(run: Spec) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import ExitStack
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ from dpgm.cli.common import (
     unexpected_number,
     warn_renamed,
 )
-from dpgm.cli.init import RowsAndColumns, rows_and_columns_options, start_run
+from dpgm.cli.init import RowsAndColumns, print_started, rows_and_columns_options, start_run
 from dpgm.cli.show import free_path, print_fit, records_of, reserved, save_found_domain, summary
 from dpgm_core.components.builtins import INFERENCE, LEARNER
 from dpgm_core.errors import DpgmError, LearningFailed, ModelFileError, OptionError
@@ -54,8 +55,11 @@ class _Start:
     one_row_each: bool
     rows: RowsAndColumns
 
-    def spec_of(self, path: Path) -> tuple[Path, bool]:
-        """Return the spec, which is written if the path is a file of records, and whether it was."""
+    def spec_of(self, path: Path, undo: ExitStack) -> tuple[Path, bool]:
+        """Return the spec, which is written if the path is a file of records, and whether it was.
+
+        undo: gets what removes it again.
+        """
         from dpgm_core._util.files import hint_not_a_spec
         from dpgm_core.domain.domain_files import is_data
 
@@ -79,7 +83,7 @@ class _Start:
                 "another person, or --ask"
             )
         budget = {"epsilon": self.epsilon, "delta": self.delta}
-        return start_run(path, self.output, evolve(self.rows, private=True), budget), True
+        return start_run(path, self.output, evolve(self.rows, private=True), budget, undo), True
 
 
 def _start_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -128,24 +132,28 @@ def fit(
     from dpgm.related import data_files
     from dpgm.spec import load_spec
 
-    spec, started = start.spec_of(spec)
-    run = load_spec(spec, settings, validated)
-    check_has_records(run)
-    if started:
-        check_output(synthetic_file(spec, run.name))
-    with reserved(run, again=again) as (saved, path), open_ledger(run) as ledger, progress_shown() as progress:
-        print_remarks(run)
-        with explain_saved_releases():
-            done = run.to_run(ledger=ledger, save_release=saved, progress=progress).fit()
-            if run.terms.related is not None:  # samples are named as their data
-                files = data_files(run.data)
-                done = evolve(done, model=done.model.noted(done.model.provenance.get("notes", ()), **files))
-            path = _save(done, path, None if ledger is None else ledger.path)
-            found = save_found_domain(done.model, path)
-        warn_renamed(run, saved, done.releases)
-        left = None if ledger is None else ledger.remaining()
-        if run.intervals is not None:
-            done = _with_replicates(done, path, run, progress)
+    with ExitStack() as undo:
+        spec, started = start.spec_of(spec, undo)
+        run = load_spec(spec, settings, validated)
+        check_has_records(run)
+        if started:
+            check_output(synthetic_file(spec, run.name))
+        with reserved(run, again=again) as (saved, path), open_ledger(run) as ledger, progress_shown() as progress:
+            undo.pop_all()  # from here on the run may be charged
+            if started:
+                print_started(spec, run)
+            print_remarks(run)
+            with explain_saved_releases():
+                done = run.to_run(ledger=ledger, save_release=saved, progress=progress).fit()
+                if run.terms.related is not None:  # samples are named as their data
+                    files = data_files(run.data)
+                    done = evolve(done, model=done.model.noted(done.model.provenance.get("notes", ()), **files))
+                path = _save(done, path, None if ledger is None else ledger.path)
+                found = save_found_domain(done.model, path)
+            warn_renamed(run, saved, done.releases)
+            left = None if ledger is None else ledger.remaining()
+            if run.intervals is not None:
+                done = _with_replicates(done, path, run, progress)
     unexpected = (*unexpected_number(run, done.releases), *_left_out_rules(run.domain, done.model.domain))
     files = {} if found is None else {"domain": found}
     if started:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,10 @@ from dpgm_core.errors import OptionError, did_you_mean, printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from dpgm.spec import Spec
     from dpgm_core.domain.metadata import Metadata
 
-__all__ = ["RowsAndColumns", "init", "rows_and_columns_options", "start_run"]
+__all__ = ["RowsAndColumns", "init", "print_started", "rows_and_columns_options", "start_run"]
 
 _SHOWN = 8  # names in a line
 
@@ -383,18 +385,22 @@ def init(
         _print_records_notes(data, metadata)
 
 
-def start_run(data: Path, output: Path | None, rows: RowsAndColumns, amounts: dict[str, str]) -> Path:
-    """Write domain.toml and spec.toml of a file of records of which nothing else is known, and return the spec."""
+def start_run(data: Path, output: Path | None, rows: RowsAndColumns, amounts: dict[str, str], undo: ExitStack) -> Path:
+    """Write domain.toml and spec.toml of a file of records of which nothing else is known, and return the spec.
+
+    undo: gets what removes them again. Raises OptionError where a spec is there already.
+    """
+    from dpgm_core._util.files import make_folder
     from dpgm_core._util.toml import toml_value
     from dpgm_core.domain.domain_files import read_metadata
 
     folder = Path(_stem(data)) if output is None else output
     spec = folder / "spec.toml"
-    if os.path.lexists(spec):
-        raise OptionError(f"{spec} is there from an earlier run; go on with dpgm fit {spec}, or another folder, -o")
     metadata = read_metadata(data, first_line_is_names=rows.is_names, encoding=rows.encoding)
     columns = list(metadata.tables)
     rows = rows.with_columns(columns)
+    if os.path.lexists(spec):
+        raise OptionError(_spec_is_there(spec, data, rows, amounts, columns))
     if rows.ask:
         metadata, rows = _ask(metadata, rows)
     metadata = rows.apply(metadata, columns)
@@ -409,14 +415,53 @@ def start_run(data: Path, output: Path | None, rows: RowsAndColumns, amounts: di
         alone = f'{{ cliques = {toml_value([list(metadata.tables)])} }}\nmechanism = "gaussian"'
         spec_text = spec_text.replace('{ selector = "auto" }', alone).replace("[workload]\n", "")
     texts = {"domain.toml": metadata.to_toml(), "spec.toml": spec_text}
+    with suppress(OSError):  # which is refused below
+        undo.enter_context(make_folder(folder))
     _write(folder, texts, False, [data])
-    print_err(f"dpgm: {spec} and domain.toml beside it say what is run")
-    if rows.person is not None:
-        print_err(
-            f"dpgm: of each person at most {rows.rows_per_person} rows count, and of all rows without a key together; "
-            f"the others are left out: for their number see dpgm validate {spec}"
-        )
+    for name in texts:
+        undo.callback((folder / name).unlink)
     return spec
+
+
+def print_started(spec: Path, run: Spec) -> None:
+    """Print where the files of `start_run` are, and which rows count."""
+    print_err(f"dpgm: {spec} and domain.toml beside it say what is run")
+    if run.terms.person is not None:
+        print_err(
+            f"dpgm: of each person at most {run.terms.rows_per_person} rows count, and of all rows without a key "
+            f"together; the others are left out: for their number see dpgm validate {spec}"
+        )
+
+
+def _spec_is_there(
+    spec: Path, data: Path, rows: RowsAndColumns, amounts: dict[str, str], columns: Sequence[str]
+) -> str:
+    """Return of which run a spec is, and how to go on; columns: of the file of records."""
+    from dpgm.cli.earlier import explain_run
+    from dpgm.spec import load_spec
+    from dpgm_core.errors import DpgmError
+    from dpgm_core.privacy.budget import Budget
+
+    asked = Budget.parse(amounts)
+    try:
+        run = load_spec(spec)
+    except DpgmError as error:
+        return f"{spec} is there from an earlier run, and cannot be read ({error}); name another folder, -o"
+    read = run.data.get("path", "") if isinstance(run.data, dict) else run.data
+    person, named = (rows.person, rows.rows_per_person or 1), (run.terms.person, run.terms.rows_per_person)
+    modelled = [name for name in columns if name not in (*rows.drop, rows.person)]
+    other = None
+    if os.path.realpath(read) != os.path.realpath(data):
+        other = f"of {read}"
+    elif run.budget != asked:
+        other = f"with {run.budget}, and not {asked}"
+    elif person != named:
+        other = "of one row each" if named[0] is None else f"with person = {named[0]!r}, rows_per_person = {named[1]}"
+    elif not rows.ask and {*modelled} != {*run.domain.names}:
+        other = "of other columns"
+    if other is not None:
+        return f"{spec} is there from an earlier run {other}; name another folder, -o"
+    return f"{spec} is there from an earlier run: {explain_run(run, spec)}"
 
 
 def _init_two(

@@ -431,7 +431,7 @@ def reserved(run: Spec, *, again: bool = False) -> Iterator[tuple[Path, Path]]:
     with ExitStack() as stack:
         try:
             stack.enter_context(make_folder(run.output))
-            left = _unfinished_runs(run)
+            left = unfinished_runs(run)
             names, lock = _reserve_names(run, left)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
@@ -440,7 +440,7 @@ def reserved(run: Spec, *, again: bool = False) -> Iterator[tuple[Path, Path]]:
         try:
             asking = [one for one in left if not one.goes_on_as(run)]
             if asking and not again:
-                raise OptionError(_unfinished_text(asking))
+                raise OptionError(unfinished_text(asking))
             yield names.release, names.model
         except BaseException as error:
             files = [*saved_files(releases_of(error)), *names.saved]
@@ -532,7 +532,16 @@ def _same(one: Path, other: Path) -> Path | None:
     return None
 
 
-def _unfinished_runs(run: Spec) -> list[_Names]:
+def is_under_way(run: Spec) -> bool:
+    """Return whether another process has the first files of this name."""
+    marker = _Names(run, run.name).marker
+    lock = _lock(marker, create=False)
+    if lock is not None:
+        os.close(lock)
+    return lock is None and os.path.lexists(marker)
+
+
+def unfinished_runs(run: Spec) -> list[_Names]:
     """Return the unfinished runs of this name, whatever their number; remove markers without content."""
     pattern = re.compile(rf"\.({re.escape(run.name)}(?:-([0-9]{{1,9}}))?)\.reserved")
     markers = [match for marker in run.output.iterdir() if (match := pattern.fullmatch(marker.name))]
@@ -615,13 +624,15 @@ def _remove(marker: Path) -> None:
         marker.unlink()
 
 
-def _unfinished_text(left: Sequence[_Names]) -> str:
-    """Return what an earlier run has paid for, and how to continue."""
+def unfinished_text(left: Sequence[_Names], spec: Path | None = None) -> str:
+    """Return what an earlier run has paid for, and how to continue; with a spec, by a command on it."""
+    from dpgm.cli.earlier import repeated_command
+
     first = left[0]
     files = first.left()
     if files == [first.labels]:
         what = f"the labels in {first.labels} are paid for, and their run of this name did not finish; go on"
-        how = f"--set labels_from={shlex.quote(str(first.labels.absolute()))}"
+        how = repeated_command(["--set", f"labels_from={first.labels.absolute()}"], spec)
     else:
         what = f"the release {files[0]} is paid for, and its run of this name did not finish; make a model of it, free,"
         how = shlex.join(["dpgm", "learn", *map(str, files), "-o", str(first.model)])

@@ -1,6 +1,11 @@
 """What tests of the command line share: a spec with its records, a model file, and how a command is run."""
 
+import io
 import json
+import os
+import pkgutil
+import re
+import signal
 import sys
 from pathlib import Path
 
@@ -81,6 +86,26 @@ def refused(dpgm_command):
         assert err.startswith("dpgm: ")
         assert err.count("\n") == 1
         return err
+
+    return run
+
+
+@pytest.fixture
+def killed(tmp_path):
+    """Runs `dpgm ...` in a fork that is killed at a call of the named function; the folder of the output of `spec`."""
+    if sys.platform == "win32":
+        pytest.skip("needs SIGKILL and locks of files")
+
+    def run(where: str, *words: object) -> Path:
+        child = os.fork()
+        if child == 0:
+            owner, name = re.split(r"[.:](?=\w+$)", where)
+            sys.stdout = sys.stderr = io.StringIO()
+            setattr(pkgutil.resolve_name(owner), name, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
+            main([*map(str, words)])
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        return tmp_path / "run" / "out"
 
     return run
 

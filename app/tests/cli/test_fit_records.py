@@ -58,8 +58,19 @@ def test_one_command_from_a_file_to_synthetic_records(records, dpgm_command):
         content = file.read_bytes()
         assert RARE.encode() not in content and RARE.encode("utf-16-le") not in content
     assert RARE not in out + err
-    code, _, err = dpgm_command("fit", records, *SAID)
-    assert code and "is there from an earlier run; go on with dpgm fit stays/spec.toml" in err
+    again = ("fit", records, *SAID, "--drop", "note")
+    for words, message in (
+        (again, "its run is finished, and its model is stays/stays.dpgm, which is free to use"),
+        ((*again, "--epsilon", "2"), "with (epsilon, delta) = (30, 1e-05), and not (epsilon, delta) = (2, 1e-05)"),
+        ((*again, "--drop", "age"), "of other columns; name another folder, -o"),
+        ((*again, "--rows-per-person", "3"), "with person = 'id', rows_per_person = 2; name another folder, -o"),
+        (("fit", "stays/spec.toml"), "(0, 0) is left; nothing was charged: learn and sample from what was released"),
+        (("fit", "stays/spec.toml"), "an earlier run finished, and its model is stays/stays.dpgm"),
+    ):
+        code, _, err = dpgm_command(*words)
+        assert code == 2 and message in err
+    (records.parent / "other.csv").write_bytes(records.read_bytes())
+    assert "stays.csv; name another folder, -o" in dpgm_command("fit", "other.csv", *again[2:], "-o", "stays")[2]
 
 
 def test_what_was_found_is_a_domain_for_later_runs(records, dpgm_command, facts):
@@ -91,6 +102,52 @@ def test_what_is_missing_is_said_before_anything_is_written(records, dpgm_comman
     code, _, err = dpgm_command("fit", records, *words)
     assert code and message in err
     assert [one.name for one in records.parent.iterdir()] == ["stays.csv"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("--rows-per-person", "100000"),
+            "give more budget, or fewer attributes, or fewer rows_per_person than 100,000",
+        ),
+        (("--set", "structure.selector=mts"), "there is no selector 'mts'; did you mean 'mst'?"),
+        (("--epsilon", "1e400"), "at most 400 digits"),
+    ],
+)
+def test_a_refusal_before_the_charge_leaves_nothing(records, dpgm_command, words, message):
+    """Also no folder above, so that the corrected command works; a folder that was there stays."""
+    said = ("fit", records, *SAID[:4], "--epsilon", "1", "--delta", "1e-6", *words)
+    code, _, err = dpgm_command(*said, "-o", "a/b")
+    assert code == 2 and message in err
+    assert [one.name for one in records.parent.iterdir()] == ["stays.csv"]
+    (records.parent / "mine").mkdir()
+    assert dpgm_command(*said, "-o", "mine")[0] == 2
+    assert not list((records.parent / "mine").iterdir())
+
+
+def test_a_search_that_was_killed_says_how_to_spend_what_is_left(records, dpgm_command, killed):
+    """The command that it prints works, for the command that was killed as for its spec, and finishes the run."""
+    words = ("fit", records, *SAID, "--drop", "note")
+    killed("dpgm_core.curator.labels:draw_columns", *words)
+    said = [dpgm_command(*one)[2] for one in (words, ("fit", "stays/spec.toml"), ("fit", "stays/spec.toml", "--again"))]
+    commands = [shlex.split(one.split("what is left can be spent with: dpgm ")[1]) for one in said]
+    assert commands[0] == commands[1] == [one for one in commands[2] if one != "--again"] != commands[2]
+    assert dpgm_command(*commands[0])[0] == 0
+    assert "its run is finished, and its model is stays/stays.dpgm" in dpgm_command(*words)[2]
+
+
+def test_a_run_that_was_killed_before_its_charge_or_after_its_search_says_how_to_go_on(records, dpgm_command, killed):
+    words = ("fit", records, *SAID, "--drop", "note")
+    killed("dpgm_core.curator.labels:persons_by_label", *words)
+    assert "nothing is charged yet; go on with: dpgm fit stays/spec.toml" in dpgm_command(*words)[2]
+    killed("dpgm_core.pipeline.run:Run._learn", "fit", "stays/spec.toml")
+    for one in (words, ("fit", "stays/spec.toml")):
+        err = dpgm_command(*one)[2]
+        assert "the labels in stays/stays.labels.json are paid for" in err
+        command = shlex.split(err.split("go on with: dpgm ")[1].split(". To spend")[0])
+        assert command[:3] == ["fit", "stays/spec.toml", "--set"]
+    assert dpgm_command(*command)[0] == 0
 
 
 def test_options_of_records_do_not_go_with_a_spec(records, dpgm_command):
@@ -154,7 +211,7 @@ def test_a_file_in_the_way_is_looked_for_before_the_charge(records, dpgm_command
     assert code and "stays.synthetic.csv" in err and not (records.parent / "run" / "stays.ledger").exists()
     (records.parent / "run" / "stays.synthetic.csv").unlink()
     (records.parent / "run" / "stays.domain.toml").write_text("# mine\n")
-    code, out, err = dpgm_command("fit", "run/spec.toml")
+    code, out, err = dpgm_command("fit", records, *SAID, "--drop", "note,age,cost", "-o", "run")
     assert code == 0 and "domain: run/stays.domain-2.toml" in out, err
     assert (records.parent / "run" / "stays.domain.toml").read_text() == "# mine\n"
 
@@ -174,7 +231,7 @@ def test_an_interrupted_run_gives_domain_and_records_by_the_commands_that_it_nam
         assert code == 1 and ": ;" not in err
     words = shlex.split(refused("fit", "stays/spec.toml").split("with: ")[1].split(". To spend")[0])
     learned = where == "with_goodness_of_fit"
-    out, err = ran(*(words[1:] if learned else ("fit", "stays/spec.toml", *words)))
+    out, err = ran(*words[1:])
     assert "earlier run" not in err  # the labels have the first name
     assert ("stays.labels.json is there, with the labels of a run that did not finish" in err) is not learned
     domain = Path(out.split("\ndomain: ")[1].splitlines()[0])

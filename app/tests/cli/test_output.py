@@ -1,19 +1,12 @@
 """Runs write whole files, never each other's, and find out early that they cannot."""
 
 import errno
-import io
-import os
-import pkgutil
-import re
 import shlex
-import signal
 import sys
-from pathlib import Path
 
 import pytest
 
 from app.tests.made import files
-from dpgm.cli import main
 from dpgm.cli.show import reserved
 from dpgm.spec import load_spec
 from dpgm_core import Ledger
@@ -35,24 +28,6 @@ def test_runs_at_the_same_time_never_share_a_file(spec):
 
 
 # --- runs that did not finish ---------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def killed(spec):
-    """Runs `dpgm ...` in a fork that is killed at a call of the named function; the folder of its output."""
-
-    def run(where: str, *words: object) -> Path:
-        child = os.fork()
-        if child == 0:
-            owner, name = re.split(r"[.:](?=\w+$)", where)
-            sys.stdout = sys.stderr = io.StringIO()
-            setattr(pkgutil.resolve_name(owner), name, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
-            main([*map(str, words)])
-            os._exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-        return spec.parent / "out"
-
-    return run
 
 
 needs_kills = pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL and locks of files")

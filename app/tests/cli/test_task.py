@@ -109,6 +109,10 @@ def test_what_is_wrong_is_refused_before_the_charge(spec, fitted, refused, model
         ((fitted, "--task", "sx", *test), "the model has no column 'sx'; did you mean 'sex'"),
         ((fitted.with_name("other.dpgm"), "--task", "sex", *test), "the first line does not name each"),
         ((fitted, "--task", "sex", "--spec", spec, "--set", "budget.epsilon=2"), "only epsilon = 1.5 is left"),
+        (
+            (fitted, "--task", "sex", "--spec", spec, "--set", "budget.epsilon=2"),
+            "what is left can be spent with: the same command and --set budget.epsilon=1.5",
+        ),
         ((fitted, "--task", "sex", "--spec", flat, "--set", "budget.epsilon=0.5"), "has no [ledger]"),
         ((fitted, "--task", "sex", "--spec", spec), "say what the test may spend, as in --set budget={epsilon=0.1}"),
         ((fitted, "--task", "sex", "--spec", spec, "--set", "learner=psgd"), "say what the test may spend"),
