@@ -7,7 +7,8 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -210,6 +211,10 @@ def _is_number(cell: object) -> bool:
 
 # --- Releases and ledgers of commands that pay ---
 
+_MAX_DELTA = Fraction(1, 10)
+#: Of a table of unknown length.
+_MANY_RECORDS = 50_000
+
 
 def selector_of(run: Spec) -> str | None:
     """Return the name of a run's selector; None if its cliques are named."""
@@ -329,6 +334,7 @@ def open_ledger(run: Spec) -> Iterator[Ledger | None]:
     """Open the ledger of a run, or create it if the spec asks for that; None, with a message, without one."""
     from dpgm_core.privacy.ledger import Ledger
 
+    _check_amounts(run)
     if run.ledger is None:
         print_err("dpgm: no [ledger] in the spec, so nothing records what these people's data have cost so far")
         yield None
@@ -368,6 +374,42 @@ def open_ledger(run: Spec) -> Iterator[Ledger | None]:
             said = "" if words is None else f"the spec says of {run.ledger.path}: {words}"
             raise Overspent("; ".join(filter(None, [str(error), explain_rest(run, ledger), said]))) from None
         raise
+
+
+def _check_amounts(run: Spec) -> None:
+    """Refuse a delta that protects nobody, and a search of columns that finds nothing, but in a simulation."""
+    from dpgm_core._util.exact_numbers import decimal_text
+
+    if run.seed is not None:
+        return
+    if run.budget.delta >= _MAX_DELTA:
+        raise BudgetError(
+            f"delta = {decimal_text(run.budget.delta)} would allow publishing one of {1 / float(run.budget.delta):.3g} "
+            "records as it is; choose a delta far below 1 / number of people, such as 1e-6"
+        )
+    records = _MANY_RECORDS if run.expected_records is None else run.expected_records
+    for plan in _searches(run):
+        needed = plan.noise(len(plan.columns)).edge
+        if needed > records:
+            fewer = "fewer rows_per_person, " if plan.labels > 1 else ""
+            raise BudgetError(
+                f"nothing is found of {len(plan.columns)} columns for {plan.whole} that fewer than {needed:,} persons "
+                f"have: give {_enough(plan, records)}{fewer}or describe columns in the domain"
+                + ("" if run.expected_records else f", or say how many there are: --set records={2 * needed}")
+            )
+
+
+def _enough(plan: ColumnsPlan, records: float) -> str:
+    """Return words on the least of 1e-6, 2e-6, 5e-6, 1e-5, ... as epsilon whose search needs a tenth of the records."""
+    from attrs import evolve
+
+    for power in range(-6, 1):
+        for digit in (1, 2, 5):
+            whole = evolve(plan.whole, epsilon=digit * Fraction(10) ** power)
+            with suppress(BudgetError):
+                if evolve(plan, whole=whole).noise(len(plan.columns)).edge <= records / 10:
+                    return f"epsilon = {float(whole.epsilon):g} or more, "
+    return "a larger epsilon, "
 
 
 def _searches(run: Spec) -> list[ColumnsPlan]:

@@ -113,6 +113,9 @@ def test_what_is_missing_is_said_before_anything_is_written(records, dpgm_comman
         ),
         (("--set", "structure.selector=mts"), "there is no selector 'mts'; did you mean 'mst'?"),
         (("--epsilon", "1e400"), "at most 400 digits"),
+        (("--delta", ".5"), "delta = 0.5 would allow publishing one of 2 records as it is; choose a delta far below"),
+        (("--epsilon", ".001"), "persons have: give epsilon = 0.05 or more, fewer rows_per_person, or describe"),
+        (("--epsilon", ".001", "--set", "records=3000"), "persons have: give epsilon = 1 or more, fewer rows"),
     ],
 )
 def test_a_refusal_before_the_charge_leaves_nothing(records, dpgm_command, words, message):
@@ -124,6 +127,17 @@ def test_a_refusal_before_the_charge_leaves_nothing(records, dpgm_command, words
     (records.parent / "mine").mkdir()
     assert dpgm_command(*said, "-o", "mine")[0] == 2
     assert not list((records.parent / "mine").iterdir())
+
+
+def test_few_are_enough_that_the_spec_expects_so_many_records(records, dpgm_command):
+    """A search for a small epsilon is refused unless the spec expects many records; a simulation is not."""
+    small = ("fit", records, "--one-row-each", "--drop", "note,id", "--epsilon", ".002", "--delta", "1e-9")
+    code, _, err = dpgm_command(*small)
+    assert code == 2 and "or say how many there are: --set records=" in err
+    said = shlex.split(err.split("how many there are: ")[1])
+    for more in (said, ["--set", "simulation.seed=1"]):
+        code, _, err = dpgm_command(*small, *more, "-o", f"few{len(more[1])}")
+        assert code == 1 and "nothing was found of the 4 columns of any type" in err
 
 
 def test_a_search_that_was_killed_says_how_to_spend_what_is_left(records, dpgm_command, killed):
