@@ -509,6 +509,11 @@ def hint_not_a_model(path: str | Path, expected: str) -> str | None:
         (_OTHER_TABLES, "a table of another program", "save the table as CSV, whose spec makes one: dpgm fit SPEC"),
         (".toml", "a spec or domain", f"a spec makes one, and says where: dpgm fit {quoted}"),
         (".ledger", "a ledger", f"show it with: dpgm ledger show {quoted}"),
+        (
+            ".labels.json",
+            "labels that were found",
+            f"a fit goes on from them: dpgm fit SPEC --set labels_from={quoted}",
+        ),
         (_NETWORKS, "a network of other programs", network),
     )
 

@@ -213,6 +213,9 @@ class Registry:
         if matches:
             return matches[0]
         message = f"there is no {kind} {name!r}{did_you_mean(name, [offer.component.name for offer in same_kind])}"
+        others = sorted({offer.component.kind for offer in self if offer.component.name == name})
+        if others:
+            message += f"; {name!r} is of kind {' and '.join(others)}"
         if (kind, name) in _DEFAULTS:
             message += f"; it comes with: pip install {_DEFAULTS[kind, name]}"
         raise UnknownComponent(message + self._troubles())

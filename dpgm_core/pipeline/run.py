@@ -434,8 +434,8 @@ class Run:
                     raise
                 evolve(rest, budget=self.budget)._dry_run()  # has the same error, if the mu is not its cause
                 raise BudgetError(
-                    f"columns of any type are in one account with the tables of their run, in mu; {error}; describe "
-                    "the columns in the domain"
+                    "columns of any type are in one account with the tables of their run, in mu, which these cannot "
+                    f"spend ({error}); describe the columns in the domain, or choose others, such as selector = 'auto'"
                 ) from None
             return
         structure = self._tables

@@ -112,6 +112,11 @@ def test_what_is_missing_is_said_before_anything_is_written(records, dpgm_comman
             "give more budget, or fewer attributes, or fewer rows_per_person than 100,000",
         ),
         (("--set", "structure.selector=mts"), "there is no selector 'mts'; did you mean 'mst'?"),
+        (("--set", "structure.selector=bayes-net"), "privbayes, research; 'bayes-net' is of kind learner"),
+        (
+            ("--set", "structure.selector={name='mrf-fw',width=2}"),
+            "describe the columns in the domain, or choose others, such as selector = 'auto'",
+        ),
         (("--epsilon", "1e400"), "at most 400 digits"),
         (("--delta", ".5"), "delta = 0.5 would allow publishing one of 2 records as it is; choose a delta far below"),
         (("--epsilon", ".001"), "persons have: give epsilon = 0.05 or more, fewer rows_per_person, or describe"),
