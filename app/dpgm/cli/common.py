@@ -370,9 +370,13 @@ def open_ledger(run: Spec) -> Iterator[Ledger | None]:
         except Overspent:
             from dpgm.cli.earlier import explain_rest
 
-            words = run.ledger.when_spent
-            said = "" if words is None else f"the spec says of {run.ledger.path}: {words}"
-            raise Overspent("; ".join(filter(None, [str(error), explain_rest(run, ledger), said]))) from None
+            stated, words = run.ledger.budget, run.ledger.when_spent
+            parts = [str(error), explain_rest(run, ledger)]
+            if stated is not None and stated != ledger.budget:
+                parts.append(f"a ledger keeps the budget that it was created with, and not the spec's {stated}")
+            if words is not None:
+                parts.append(f"the spec says of {run.ledger.path}: {words}")
+            raise Overspent("; ".join(filter(None, parts))) from None
         raise
 
 
@@ -424,6 +428,11 @@ def _searches(run: Spec) -> list[ColumnsPlan]:
 def _check_before_creating(run: Spec) -> None:
     """Refuse invalid runs, without reading records, before a ledger is created."""
     whole = None if run.ledger is None else run.ledger.budget
+    if run.labels_from is not None:
+        raise BudgetError(
+            f"the labels in {run.labels_from} were not charged to the ledger to be created; name the one that paid for "
+            "them, --set ledger.path=..., or find them again"
+        )
     if whole is not None and whole.kind == run.budget.kind and not run.budget <= whole:
         raise Overspent(f"{run.budget} was asked, but the ledger to be created holds only {whole}; ask for less")
     run.to_run().check()

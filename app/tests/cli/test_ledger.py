@@ -40,6 +40,7 @@ def test_the_owner_says_what_to_do_with_a_spent_ledger(spec, dpgm_command, refus
     assert dpgm_command(*words, "--set", "ledger.budget.epsilon=1.5")[0] == 0
     for command in ("fit", "release"):
         said = refused(command, *words[1:])
+        assert "a ledger keeps the budget that it was created with, and not the spec's epsilon = 2.5; the" in said
         assert said.endswith(f"the spec says of {spec.parent / 'out/visits.ledger'}: ask the data board\n")
     assert "says of" not in refused("fit", spec)
     assert "data board" not in refused(*words, "--set", "learner=no-such-learner", "--set", "budget.epsilon=0.5")

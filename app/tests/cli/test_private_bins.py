@@ -139,6 +139,15 @@ def test_a_run_that_was_stopped_goes_on(spec, dpgm_command, monkeypatch, ran):
     assert [one.cost.epsilon * 10 for one in Ledger.open(spec.with_name("x.ledger")).history()] == [2, 18]
 
 
+def test_labels_that_a_new_ledger_cannot_have_paid_for_are_refused_before_it_is_made(spec, ran, refused):
+    ran("fit", spec)
+    said = refused("fit", spec, "--set", "labels_from=run.labels.json", "--set", "ledger.path=new.ledger")
+    assert "were not charged to the ledger to be created; name the one that paid for them" in said
+    assert not spec.with_name("new.ledger").exists()
+    said = refused("report", spec.with_name("run.labels.json"))
+    assert "is labels that were found by its name, and not a model" in said and "--set labels_from=" in said
+
+
 def test_a_budget_without_delta_is_refused_before_anything_is_made(spec, refused):
     told = refused("fit", spec, "--set", "budget={epsilon=1}", "--set", "ledger.budget={epsilon=9}")
     assert "the labels of 'job' are to be found privately" in told
