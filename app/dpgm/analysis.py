@@ -29,6 +29,7 @@ from dpgm_core.models.analysis import (
 )
 from dpgm_core.models.functionals import Family, Moments, Regression
 from dpgm_core.models.model import Model
+from dpgm_core.models.within_bins import tables_of_wide
 from dpgm_core.pipeline.evaluation import tabulate
 from dpgm_core.releases.session import stamp_of
 from dpgm_core.structure.graphs import Clique
@@ -361,8 +362,10 @@ def analyse(
     files = rows if isinstance(rows, (list, tuple)) and rows and isinstance(rows[0], (str, Path)) else [rows]
     whole, settings = read_formula(formula, model.domain, most=math.inf), (groups, family, event)
     columns = [] if rows is not None else columns_to_pool(whole, *settings)
+    wide = tables_of_wide(model._distribution, [model.domain[name] for name in whole.attributes])
 
     def answer(read: Formula, pools: Mapping[str, Pools]) -> Analysis:
+        read = read.with_tables(wide)
         table = None if rows is None else np.sum([_counts(model, one, read.attributes) for one in files], axis=0)
         return _answer(model, read, settings, level, table, given, pools)
 

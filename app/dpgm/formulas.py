@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from dpgm_core._util.arrays import FloatArray, IntArray, along
 from dpgm_core.domain.attribute import Attribute
@@ -56,7 +56,7 @@ class Factor:
     kind: "numbers" for the representative values of the column's labels, "labels" for a category with a reference, and
     "label" for the indicator of one label. code: the reference of a category, or the label of an indicator. empty: the
     codes of a category that nobody has; records with one are left out. text: how the factor is written in the names
-    of coefficients.
+    of coefficients. table: p of the column's codes, to which the numbers of wide bins are fitted.
     """
 
     column: str
@@ -64,6 +64,7 @@ class Factor:
     code: int = -1
     empty: frozenset[int] = frozenset()
     text: str = field(eq=False)
+    table: FloatArray | None = field(default=None, eq=False)
 
     def present(self, attribute: Attribute) -> list[int]:
         """Return the codes that records with this factor can have."""
@@ -89,7 +90,7 @@ class Factor:
         if self.kind == "label":
             return np.asarray(np.arange(attribute.size) == self.code, np.float64)
         check_ends(attribute)
-        return np.nan_to_num(number_distribution(attribute).moments()[0])
+        return np.nan_to_num(number_distribution(attribute, self.table).moments()[0])
 
 
 @frozen(kw_only=True, eq=False)
@@ -150,6 +151,12 @@ class Formula:
     def factors(self) -> tuple[Factor, ...]:
         """The factors of the right side, each once."""
         return tuple(dict.fromkeys(factor for term in self.terms for factor in term))
+
+    def with_tables(self, tables: Mapping[str, FloatArray]) -> Formula:
+        """Return the same with p of columns' codes in its factors."""
+        fitted = {one: evolve(one, table=tables.get(one.column)) for one in (*self.factors, self.outcome) if one}
+        terms = tuple(tuple(fitted[one] for one in term) for term in self.terms)
+        return evolve(self, outcome=None if self.outcome is None else fitted[self.outcome], terms=terms)
 
     def response(self, family: Family | None = None, event: str | None = None) -> Response:
         """Return the outcome's values, by the family that is asked for or follows from the column.

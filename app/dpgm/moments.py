@@ -241,7 +241,7 @@ def _number_axis(formula: Formula, at: int, shape: tuple[int, ...]) -> tuple[Boo
     """
     attribute = formula.domain[formula.covariates[at]]
     check_ends(attribute)
-    dist = number_distribution(attribute)
+    dist = number_distribution(attribute, formula.terms[at][0].table)
     means, variances = (np.where(dist.present, moment, 0.0) for moment in dist.moments())
     means = means - (means[dist.present].min() + means[dist.present].max()) / 2
     missing, axes = formula.terms[at][0].missing(attribute), len(shape)

@@ -557,7 +557,7 @@ class Pools:
     def of(cls, attribute: Attribute, shares: FloatArray, blocks: IntArray | None, count: int) -> Pools:
         """Return `count` pools of an attribute's numbers, and those of codes without any. As of `pool_codes`."""
         codes = pool_codes(attribute, shares, blocks, count)
-        numbers, has_number = _numbers_of(attribute)
+        numbers, has_number = _numbers_of(attribute, shares)
         weights = np.where(has_number, shares, 0.0)
         weights += _LEAST_SHARE * (has_number & (np.bincount(codes, weights=weights)[codes] <= 0))
         totals = np.bincount(codes, weights=weights)
@@ -596,7 +596,7 @@ def pool_codes(attribute: Attribute, shares: FloatArray, blocks: IntArray | None
     >>> pool_codes(age, np.array([0.4, 0.1, 0.1, 0.3, 0.1]), None, 2).tolist()
     [0, 1, 1, 1, 2]
     """
-    numbers, has_number = _numbers_of(attribute)
+    numbers, has_number = _numbers_of(attribute, shares)
     blocks = np.arange(attribute.size) if blocks is None else blocks
     sizes, with_number = np.bincount(blocks), np.bincount(blocks, weights=has_number)
     weights = np.where(has_number, shares, 0.0) + _LEAST_SHARE
@@ -656,7 +656,7 @@ def pooled_marginal(
     return distribution.marginals_of([tuple(spelled[name] for name in names)], evidence)[0]
 
 
-def _numbers_of(attribute: Attribute) -> tuple[FloatArray, Array]:
-    """Return the mean number of each code, 0 without one, and whether it has one."""
-    dist = number_distribution(attribute)
+def _numbers_of(attribute: Attribute, shares: FloatArray) -> tuple[FloatArray, Array]:
+    """Return the mean number of each code, 0 without one, and whether it has one. shares: p of each code."""
+    dist = number_distribution(attribute, shares)
     return np.nan_to_num(dist.moments()[0]), np.asarray(dist.present)

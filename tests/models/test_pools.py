@@ -89,7 +89,7 @@ def test_merged_codes_and_missing_values_stay_apart_from_other_pools():
     codes = pool_codes(AGE, SHARES, blocks, 3)
     assert codes[1] == codes[3] and np.sum(codes == codes[6]) == 1 and np.sum(codes == codes[7]) == 1
     assert len(set(codes.tolist())) == 5
-    assert pool_codes(AGE, SHARES, None, 3).tolist() == [0, 0, 0, 1, 1, 1, 2, 3]
+    assert pool_codes(AGE, SHARES, None, 3).tolist() == [0, 0, 0, 1, 1, 2, 2, 3]
 
 
 def test_a_pool_counts_with_the_mean_of_its_numbers():
