@@ -14,7 +14,13 @@ from attrs import frozen
 from dpgm.comparison.subjects import RecordsSide, Synthetic, read_subject
 from dpgm.formulas import Formula, Response, present_codes, read_formula
 from dpgm.moments import ANYWHERE, Question, correlations, group_means, two_way_table
-from dpgm.pooling import answer_over_pools, calibrate, columns_to_pool, pools_note
+from dpgm.pooling import (
+    answer_over_pools,
+    calibrate,
+    columns_to_pool,
+    merged_note,
+    pools_note,
+)
 from dpgm_core._util.arrays import FloatArray
 from dpgm_core._util.toml import toml_value
 from dpgm_core.domain.domain import Domain
@@ -417,8 +423,14 @@ def _answer(
     family = found.functional.family if isinstance(found.functional, Regression) else None
     calibrated = family is not None and all(len(term) == 1 for term in read.terms)
     calibrated &= family == "linear" or read.attributes[0] not in pools
-    if pools and calibrated:
-        estimates = calibrate(model, read, estimates, pools, given)
+    merged = {} if model._merged_codes is None else model._merged_codes.of
+    blocks = {name: merged[name].codes for name in columns_to_pool(read, *settings) if name in merged}
+    if family != "linear":
+        blocks.pop(read.attributes[0], None)
+    if calibrated and (pools or blocks):
+        estimates = calibrate(model, read, estimates, pools, given, blocks)
+    else:
+        blocks = {}
     return Analysis(
         formula=read.text,
         kind=kind,
@@ -428,6 +440,7 @@ def _answer(
         test=_test(estimates, found.shown) if kind == "table" else None,
         notes=(
             *pools_note(pools, calibrated),
+            *merged_note(blocks),
             *_notes(read, numeric, bool(estimates.unstable[: found.shown].any()), left_out, pools),
             *filter(None, [model.rows_note]),
         ),

@@ -5,6 +5,11 @@ covariates, x* the means of their pools, y and y* the outcome alike. Where E[y |
 E[x* (y* - x*' b*)] = 0 has E[x* x'] b = E[x* x*'] b* + E[x* (y - y*)]. These moments are of pairs of columns, so the
 model has them for codes, also where a table of all columns is too large. For other families than the linear one this
 is an approximation: Carroll, Ruppert, Stefanski and Crainiceanu (2006), Measurement Error in Nonlinear Models, ch. 4.
+
+Of codes that a session merged, the model has no such moments: it takes them as independent of other columns inside
+their blocks. With s the means of blocks, its covariance of x and another column is that of s. If the other column's
+mean is linear in an increasing function z of x that is normal, the population's is larger by Cov(x, z) / Cov(s, z);
+for a normal x this is Var(x) / Var(s). Then E[s x'] b = E[x x'] b* holds, E[s x'] with these covariances.
 """
 
 from __future__ import annotations
@@ -16,10 +21,11 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from attrs import evolve
+from attrs import evolve, frozen
+from scipy.special import ndtri
 
 from dpgm.formulas import MAX_CELLS, Formula, read_formula
-from dpgm_core._util.arrays import FloatArray, IntArray, along
+from dpgm_core._util.arrays import FloatArray, IntArray, along, ratio
 from dpgm_core.domain.domain import Domain
 from dpgm_core.errors import TooLarge, listed
 from dpgm_core.models.analysis import CorrectedEstimates, Pools
@@ -29,7 +35,7 @@ from dpgm_core.models.numeric import number_distribution
 from dpgm_core.models.within_bins import bin_distribution
 from dpgm_core.structure.graphs import Clique
 
-__all__ = ["answer_over_pools", "calibrate", "columns_to_pool", "pools_note"]
+__all__ = ["answer_over_pools", "calibrate", "columns_to_pool", "merged_note", "pools_note"]
 
 _Answer = TypeVar("_Answer")
 #: A function of the codes of a column; of none for a constant.
@@ -38,6 +44,8 @@ _Function: TypeAlias = tuple[Clique, FloatArray]
 _OUTCOME = ""
 #: Bins of numbers that a pooled column has at least, and how many there are next, where these are too many.
 _MIN_POOLS, _LESS = 8, 0.8
+#: Least share of codes, and of what is between blocks of them, that tells the rest.
+_LEAST_SHARE = 1e-6
 
 
 def columns_to_pool(formula: Formula, groups: bool, family: Family | None, event: str | None) -> list[str]:
@@ -128,39 +136,73 @@ def pools_note(pools: Mapping[str, Pools], calibrated: bool) -> list[str]:
     ]
 
 
+def merged_note(blocks: Collection[str]) -> list[str]:
+    """Return the note on merged codes that an answer is corrected for, if there are any."""
+    if not blocks:
+        return []
+    return [
+        f"Codes of {listed(list(blocks))} were merged: numbers are corrected as if dependence inside blocks were as "
+        "between them; drawn records have none inside."
+    ]
+
+
 def calibrate(
     model: Model,
     formula: Formula,
     estimates: CorrectedEstimates,
     pools: Mapping[str, Pools],
     condition: Mapping[str, Any] | None,
+    blocks: Mapping[str, IntArray],
 ) -> CorrectedEstimates:
     """Return a regression's estimates on the numbers of codes.
 
     formula: over pools, with an outcome, which is not pooled but in a linear regression, and one factor in each term.
+    blocks: of codes that a session merged, of columns of which only numbers enter; of the outcome in a linear one.
     """
     assert formula.outcome is not None
-    names, functions = formula.design().names, _functions(model, formula, pools)
-    columns = [*formula.covariates, *({formula.outcome.column} & pools.keys())]
+    names, outcome = formula.design().names, formula.outcome.column
+    columns = [*formula.covariates, *({outcome} & {*pools, *blocks})]
     pairs = [*((one,) for one in columns), *itertools.combinations(columns, 2)]
     included = {one.column: ~one.missing(model.domain[one.column]) for one in (formula.outcome, *formula.factors)}
     shares: dict[frozenset[str], _Function] = {frozenset(): ((), np.ones(()))}
     for clique, table in model.marginals_of(pairs, condition).items():
         inside = table * functools.reduce(np.multiply.outer, [included[name] for name in clique])
         shares[frozenset(clique)] = clique, inside / inside.sum()
+    functions = _functions(model, formula, pools, outcome in columns)
+    stretched = {
+        text: _stretch(whole[1], shares[frozenset(whole[0])][1], blocks[whole[0][0]])
+        for text, (_, whole) in functions.items()
+        if whole[0] and whole[0][0] in blocks
+    }
 
     def moment(one: _Function, other: _Function) -> float:
         clique, table = shares[frozenset((*one[0], *other[0]))]
         spread = [along(values, clique.index(name), len(clique)) for names, values in (one, other) for name in names]
         return float(functools.reduce(np.multiply, spread, table).sum())
 
-    count, every = len(names), [*names, *({_OUTCOME} & functions.keys())]
-    inner, whole = (
-        np.array([[moment(functions[row][0], functions[at][kind]) for at in every] for row in names]) for kind in (0, 1)
-    )
-    equations = np.eye(len(estimates.names) // count)
-    slope = np.kron(equations, np.linalg.solve(whole[:, :count], inner[:, :count]))
-    shift = np.tile(np.linalg.solve(whole[:, :count], (whole - inner)[:, count:].sum(axis=1)), len(equations))
+    def score(row: str) -> _Function:
+        pooled, whole = functions[row]
+        return (whole[0], stretched[row].means) if row in stretched and whole[0][0] not in pools else pooled
+
+    def number(row: str, at: str) -> _Function:
+        whole = functions[at][1]
+        return (whole[0], stretched[at].numbers) if at in stretched and whole[0] != functions[row][1][0] else whole
+
+    inner = np.array([[moment(functions[row][0], functions[at][0]) for at in names] for row in names])
+    whole = np.array([[moment(score(row), number(row, at)) for at in names] for row in names])
+    equations = len(estimates.names) // len(names)
+    slope, shift = np.linalg.solve(whole, inner), np.zeros(len(names))
+    if _OUTCOME in functions:
+        pooled, codes = functions[_OUTCOME]
+        lost = [moment(score(row), codes) - moment(score(row), pooled) for row in names]
+        shift += np.linalg.solve(whole, np.array(lost))
+        if _OUTCOME in stretched:
+            # Sums of products with the outcome are as larger by 1 / share, but for the product of the means.
+            means = np.array([moment(score(row), functions["Intercept"][0]) for row in names])
+            share, middle = stretched[_OUTCOME].share, stretched[_OUTCOME].centre
+            slope, shift = slope / share, shift / share
+            shift += (1 - 1 / share) * middle * np.linalg.solve(whole, means)
+    slope, shift = np.kron(np.eye(equations), slope), np.tile(shift, equations)
     parts = {
         name: slope @ getattr(estimates, name) @ slope.T for name in ("covariance", "sampling", "noise", "structure")
     }
@@ -172,12 +214,39 @@ def calibrate(
     )
 
 
-def _functions(model: Model, formula: Formula, pools: Mapping[str, Pools]) -> dict[str, tuple[_Function, _Function]]:
+@frozen(kw_only=True, eq=False)
+class _Stretched:
+    """A function of merged codes. means: of blocks, for each code. centre: the mean. share: by how much covariances
+    with the means are less than those with the function. numbers: the function, stretched by it."""
+
+    means: FloatArray
+    centre: float
+    share: float
+    numbers: FloatArray
+
+
+def _stretch(values: FloatArray, shares: FloatArray, blocks: IntArray) -> _Stretched:
+    """Stretch a function of codes. Its share is that of the covariance with a normal variable of which the function is
+    an increasing one, as other columns depend on it by its order: few far numbers have most of the variance."""
+    centre = float(shares @ values)
+    apart, order = values - centre, np.argsort(values, kind="stable")
+    means = ratio(np.bincount(blocks, weights=shares * apart), np.bincount(blocks, weights=shares))[blocks]
+    upto = np.cumsum(shares[order]) - shares[order] / 2
+    scores = np.zeros(len(values))
+    scores[order] = ndtri(np.clip(upto, _LEAST_SHARE, 1 - _LEAST_SHARE))
+    share = float(ratio((shares * means) @ scores, (shares * apart) @ scores))
+    share = share if share > _LEAST_SHARE else 1.0
+    return _Stretched(means=centre + means, centre=centre, share=share, numbers=centre + apart / share)
+
+
+def _functions(
+    model: Model, formula: Formula, pools: Mapping[str, Pools], with_outcome: bool
+) -> dict[str, tuple[_Function, _Function]]:
     """Return the columns of the design, by name, as functions of codes: the means of pools, and the codes' numbers."""
     constant = (), np.ones(())
     functions: dict[str, tuple[_Function, _Function]] = {"Intercept": (constant, constant)}
     factors = {factor.text: factor for factor in formula.factors}
-    if formula.outcome is not None and formula.outcome.column in pools:
+    if formula.outcome is not None and with_outcome:
         factors[_OUTCOME] = formula.outcome
     for text, factor in factors.items():
         name, attribute = factor.column, model.domain[factor.column]
