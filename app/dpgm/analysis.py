@@ -17,6 +17,7 @@ from dpgm.moments import ANYWHERE, Question, correlations, group_means, two_way_
 from dpgm.pooling import (
     answer_over_pools,
     calibrate,
+    calibrate_correlations,
     columns_to_pool,
     merged_note,
     pools_note,
@@ -429,6 +430,8 @@ def _answer(
         blocks.pop(read.attributes[0], None)
     if calibrated and (pools or blocks):
         estimates = calibrate(model, read, estimates, pools, given, blocks)
+    elif kind == "correlation" and not pools:
+        estimates = calibrate_correlations(model, read, estimates, given)
     else:
         blocks = {}
     return Analysis(

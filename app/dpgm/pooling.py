@@ -31,11 +31,11 @@ from dpgm_core.errors import TooLarge, listed
 from dpgm_core.models.analysis import CorrectedEstimates, Pools
 from dpgm_core.models.functionals import Family
 from dpgm_core.models.model import Model
-from dpgm_core.models.numeric import number_distribution
+from dpgm_core.models.numeric import calibrate_correlation, number_distribution
 from dpgm_core.models.within_bins import bin_distribution
 from dpgm_core.structure.graphs import Clique
 
-__all__ = ["answer_over_pools", "calibrate", "columns_to_pool", "merged_note", "pools_note"]
+__all__ = ["answer_over_pools", "calibrate", "calibrate_correlations", "columns_to_pool", "merged_note", "pools_note"]
 
 _Answer = TypeVar("_Answer")
 #: A function of the codes of a column; of none for a constant.
@@ -44,8 +44,8 @@ _Function: TypeAlias = tuple[Clique, FloatArray]
 _OUTCOME = ""
 #: Bins of numbers that a pooled column has at least, and how many there are next, where these are too many.
 _MIN_POOLS, _LESS = 8, 0.8
-#: Least share of codes, and of what is between blocks of them, that tells the rest.
-_LEAST_SHARE = 1e-6
+#: Least share of codes, and of what is between blocks of them, that tells the rest; and step of a numeric derivative.
+_LEAST_SHARE, _STEP = 1e-6, 0.005
 
 
 def columns_to_pool(formula: Formula, groups: bool, family: Family | None, event: str | None) -> list[str]:
@@ -237,6 +237,22 @@ def _stretch(values: FloatArray, shares: FloatArray, blocks: IntArray) -> _Stret
     share = float(ratio((shares * means) @ scores, (shares * apart) @ scores))
     share = share if share > _LEAST_SHARE else 1.0
     return _Stretched(means=centre + means, centre=centre, share=share, numbers=centre + apart / share)
+
+
+def calibrate_correlations(
+    model: Model, formula: Formula, estimates: CorrectedEstimates, condition: Mapping[str, Any] | None
+) -> CorrectedEstimates:
+    """Return correlations of columns that depend on each other inside bins and merged codes as they do between them."""
+    values = np.stack([estimates.uncorrected, *(estimates.estimate + step for step in (0.0, -_STEP, _STEP))])
+    for at, pair in enumerate(itertools.combinations(formula.covariates, 2)):
+        table = model.marginal(pair, condition)
+        columns = [model._numeric_column(name, table.sum(axis=1 - axis)) for axis, name in enumerate(pair)]
+        values[:, at] = calibrate_correlation(values[:, at], columns)
+    slope = np.diag((values[3] - values[2]) / (2 * _STEP))
+    parts = {
+        name: slope @ getattr(estimates, name) @ slope.T for name in ("covariance", "sampling", "noise", "structure")
+    }
+    return evolve(estimates, estimate=values[1], uncorrected=values[0], **parts)
 
 
 def _functions(

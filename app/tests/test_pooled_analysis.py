@@ -198,12 +198,24 @@ def test_without_noise_slopes_of_merged_bins_are_those_of_the_values(merged):
     assert logistic == pytest.approx(over_bins, rel=0.03)
 
 
-def test_intervals_of_merged_bins_hold_slopes():
-    """Of 16 seeded releases at epsilon = 20 at least .9 of the coefficients are in their intervals
+def test_intervals_of_merged_bins_hold_slopes_and_correlations():
+    """Of 16 seeded releases at epsilon = 20 at least .9 of the slopes and the correlation of .5 are in their intervals
     of 95 %; fresh seeds would have fewer in 3 % of all runs."""
     inside = []
     for seed in range(16):
         model = merged_model_of(values_of(seed), Budget.pure(20), 2 * seed)
-        slopes = analyse(model, "y ~ a + b").estimates
+        slopes, correlation = analyse(model, "y ~ a + b").estimates, analyse(model, "~ a + b").estimates
         inside.append((slopes.low <= COEFFICIENTS) & (slopes.high >= COEFFICIENTS))
+        inside[-1][0] = correlation.low[0] <= 0.5 <= correlation.high[0]
     assert np.mean(inside) >= 0.9
+
+
+def test_correlations_of_merged_bins_are_those_of_the_values(merged):
+    """Without noise to .01, and of a model without releases' corrections to .015, where drawn records lose a tenth."""
+    wanted = np.corrcoef(values_of(1, 20_000).T)
+    for one, other in [(0, 1), (0, 2), (1, 2)]:
+        pair = tuple(EDGES)[one], tuple(EDGES)[other]
+        found = analyse(merged, f"~ {' + '.join(pair)}").estimates.estimate[0]
+        assert found == pytest.approx(wanted[one, other], abs=0.01)
+        assert merged.correlation(*pair, calibrated=True) == pytest.approx(wanted[one, other], abs=0.015)
+        assert abs(merged.correlation(*pair)) < 0.94 * abs(wanted[one, other])

@@ -450,10 +450,20 @@ class Model(Learned):
         share = numeric.checked_share(share)
         return numeric.quantile_of(self._numbers_of(attribute), self.marginal(attribute, given), share)
 
-    def correlation(self, first: str, second: str, given: Mapping[str, object] | None = None) -> float:
-        """Return Pearson's correlation of two attributes over records that have both numbers; see `mean`."""
-        distributions = self._numbers_of(first), self._numbers_of(second)
-        return numeric.correlation_of(distributions, self.marginal((first, second), given))
+    def correlation(
+        self, first: str, second: str, given: Mapping[str, object] | None = None, *, calibrated: bool = False
+    ) -> float:
+        """Return Pearson's correlation of two attributes over records that have both numbers; see `mean`.
+
+        The model, and records drawn from it, take the two as independent inside bins and blocks of merged codes.
+        calibrated: as dependent there as they are between, for an estimate of the population's.
+        """
+        table = self.marginal((first, second), given)
+        value = numeric.correlation_of((self._numbers_of(first), self._numbers_of(second)), table)
+        if not calibrated:
+            return value
+        columns = [self._numeric_column(first, table.sum(axis=1)), self._numeric_column(second, table.sum(axis=0))]
+        return float(numeric.calibrate_correlation(np.array(value), columns))
 
     # --- sampling --------------------------------------------------------------------------------------------------
 
@@ -722,6 +732,11 @@ class Model(Learned):
         """Return the distribution of an attribute's numbers. Raises DomainError for an attribute without numbers."""
         one = self.domain[self._read((name,), {})[0][0]]
         return numeric.number_distribution(one, tables_of_wide(self._distribution, [one]).get(one.name))
+
+    def _numeric_column(self, name: str, table: FloatArray) -> tuple[BinDistribution, FloatArray, IntArray]:
+        """Return an attribute's numbers, p of its codes, and their blocks."""
+        merged = {} if self._merged_codes is None else self._merged_codes.of
+        return self._numbers_of(name), table, merged[name].codes if name in merged else np.arange(len(table))
 
     def _answered(self) -> list[str]:
         """The attributes of a whole record. Raises StructureError if there are none."""

@@ -8,15 +8,18 @@ query. All values of a bin without an end are placed at its finite edge, so mome
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
+from scipy.special import ndtri
 
-from dpgm_core._util.arrays import FloatArray, IntArray
+from dpgm_core._util.arrays import FloatArray, IntArray, ratio
 from dpgm_core.domain.attribute import Attribute
 from dpgm_core.errors import DomainError, InferenceError, OptionError
 from dpgm_core.models.within_bins import BinDistribution, bin_distribution, fit_wide_bins
 
 __all__ = [
+    "calibrate_correlation",
     "checked_share",
     "correlation_of",
     "ends_of",
@@ -26,6 +29,11 @@ __all__ = [
     "share_of",
     "variance_of",
 ]
+
+#: Terms of a Hermite series, and the places at which it is computed.
+_TERMS, _PLACES = 40, 401
+#: Least covariance of the means of blocks, over the deviations of the numbers, that tells a correlation.
+_LEAST_BETWEEN = 1e-9
 
 
 def number_distribution(attribute: Attribute, table: FloatArray | None = None) -> BinDistribution:
@@ -98,6 +106,58 @@ def correlation_of(dists: tuple[BinDistribution, BinDistribution], table: FloatA
     # Given their codes the two are independent: only the bins' means are correlated.
     value = float(apart[0] @ table @ apart[1]) / math.sqrt(spread[0] * spread[1])
     return min(1.0, max(-1.0, value))
+
+
+def calibrate_correlation(
+    value: FloatArray, columns: Sequence[tuple[BinDistribution, FloatArray, IntArray]]
+) -> FloatArray:
+    """Return correlations of two attributes that depend on each other inside blocks of codes as they do between them.
+
+    value: correlations where the attributes are independent given their blocks, as of `correlation_of`. columns: of
+    each attribute its numbers, p of its codes, and their blocks.
+
+    The attributes are taken as increasing functions of two normal variables with correlation r. A function with the
+    coefficients c_k of normalised Hermite polynomials, and another with d_k, have the covariance sum_k c_k d_k r^k
+    (Mehler's formula): that of the blocks' means gives r, and r that of the numbers.
+
+    >>> dist = number_distribution(Attribute.of_bins("a", [-3, -1, 1, 3], unknown="?"))
+    >>> column = dist, np.array([0.16, 0.68, 0.16, 0.0]), np.arange(4)
+    >>> calibrate_correlation(np.array([0.0, 0.3]), [column, column]).round(3).tolist()
+    [0.0, 0.437]
+    """
+    (means, numbers), (other_means, other_numbers) = (_hermite_series(*column) for column in columns)
+    places = np.linspace(-1.0, 1.0, _PLACES)
+    powers = places[:, None] ** np.arange(1, _TERMS + 1)
+    between, whole = powers @ (means * other_means), powers @ (numbers * other_numbers)
+    if between[-1] - between[0] < _LEAST_BETWEEN:
+        return value
+    inside = np.interp(value, np.maximum.accumulate(between), whole - between)
+    return np.clip(value + inside, -1.0, 1.0)
+
+
+def _hermite_series(dist: BinDistribution, table: FloatArray, blocks: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return the series of the blocks' means and of the numbers, (terms,) each, over the deviation of the numbers."""
+    codes: IntArray = np.flatnonzero(dist.present & (table > 0))
+    means, variances = (moment[codes] for moment in dist.moments())
+    order = np.argsort(means, kind="stable")
+    codes, means, deviations = codes[order], means[order], np.sqrt(variances[order])
+    weights = table[codes] / _sum(table[codes])
+    means = means - _mean(weights, means)
+    sums = (np.bincount(blocks[codes], weights=part) for part in (weights * means, weights))
+    between = ratio(*sums)[blocks[codes]]
+    # Two points with the mean and the variance of a bin stand for it.
+    numbers = np.stack([means - deviations, means + deviations], axis=1).reshape(-1)
+    ends = ndtri(np.clip(np.cumsum(np.repeat(weights / 2, 2))[:-1], 0.0, 1.0))
+    steps = np.diff(np.stack([np.repeat(between, 2), numbers]), axis=1)
+    steps, ends = steps[:, np.isfinite(ends)], ends[np.isfinite(ends)]
+    before, polynomial = np.zeros(len(ends)), np.exp(-(ends**2) / 2) / math.sqrt(2 * math.pi)
+    series = np.zeros((2, _TERMS))
+    for degree in range(1, _TERMS + 1):
+        series[:, degree - 1] = steps @ polynomial / math.sqrt(degree)
+        following = (ends * polynomial - math.sqrt(degree - 1) * before) / math.sqrt(degree)
+        before, polynomial = polynomial, following
+    series /= math.sqrt(float(weights @ (means**2 + deviations**2)))
+    return series[0], series[1]
 
 
 def checked_share(share: object) -> float:

@@ -18,7 +18,7 @@ from attrs import frozen
 
 from dpgm.cli.column_notes import TEXTS_NOTE, missing_notes, unknown_notes, wide_bins_note
 from dpgm.cli.common import print_err, print_evidence_bins, print_json, print_out, print_table, stamp, unmeasured_note
-from dpgm_core.errors import InferenceError, ModelFileError, OptionError, TooLarge, did_you_mean
+from dpgm_core.errors import DpgmError, InferenceError, ModelFileError, OptionError, TooLarge, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -727,11 +727,17 @@ def _print_rows_left_out(count: int) -> None:
 #: What may be asked for besides a share from 0 to 1, which is a quantile.
 STATISTICS = ("mean", "sd", "median", "correlation")
 
+#: Part of a correlation that its calibration may add where the answer is mostly measured.
+_MAX_MOVED = 0.1
+#: Difference to the correlation of drawn records that is noted where there is no interval.
+_MIN_APART = 0.01
+_RECORDS_LOSE = "{0}: drawn records have the correlation {1:.6g}, as they are independent inside bins and merged codes"
+
 
 @frozen(kw_only=True)
 class _Number:
     """One statistic. of: computes it from a model. placed: whether it is a position on the axis. within: its least and
-    largest possible value.
+    largest possible value. of_records: computes that of records drawn from a model, where it is another.
     """
 
     names: tuple[str, ...]
@@ -739,6 +745,7 @@ class _Number:
     of: Callable[[Model], float]
     placed: bool
     within: tuple[float, float]
+    of_records: Callable[[Model], float] | None = None
 
 
 def print_statistics(
@@ -774,8 +781,13 @@ def print_statistics(
                 "high": float(interval.high),
             }
             row["undefined_replicates"] = interval.undefined
+        row["standing"] = model.standing(number.names, evidence)
+        if number.of_records is not None:
+            if level is not None:
+                row |= _corrected_interval(model, number.names, evidence, level, row["value"])
+            notes += _set_of_records(row, model, number, evidence)
         row["texts"] = [_value_text(model, number, row[key]) for key in ("value", "low", "high") if key in row]
-        rows.append(row | {"standing": model.standing(number.names, evidence)})
+        rows.append(row)
     present = {
         name: share_of(number_distribution(model.domain[name]), model.marginal(name, evidence)) for name in attributes
     }
@@ -842,10 +854,44 @@ def _correlation_of_two(one: str, other: str, evidence: Mapping[str, str]) -> _N
     return _Number(
         names=(one, other),
         statistic="correlation",
-        of=lambda model: model.correlation(one, other, evidence),
+        of=lambda model: model.correlation(one, other, evidence, calibrated=True),
         placed=False,
         within=(-1.0, 1.0),
+        of_records=lambda model: model.correlation(one, other, evidence),
     )
+
+
+def _corrected_interval(
+    model: Model, names: Sequence[str], evidence: Mapping[str, str], level: float, value: float
+) -> dict[str, float]:
+    """Return the interval of a correlation by formula, which holds the value too; nothing where there is none.
+
+    Replicates are as far from the model as learning moves it once more, which is less than it is from the population.
+    """
+    from dpgm.analysis import analyse
+
+    try:
+        found = analyse(model, f"~ `{'` + `'.join(names)}`", level=level, given=evidence)
+    except DpgmError:  # without a release, from tied cliques, or for a table that is too large
+        return {}
+    error, (low, high) = float(found.estimates.standard_error[0]), found.ends()
+    if found.pooled or not math.isfinite(error):
+        return {}
+    return {"standard_error": error, "low": min(float(low[0]), value), "high": max(float(high[0]), value)}
+
+
+def _set_of_records(row: dict[str, Any], model: Model, number: _Number, evidence: Mapping[str, str]) -> list[str]:
+    """Set the statistic of drawn records, and the standing where it is near the row's value; return a note if not."""
+    from dpgm_core.models.analysis import MEASURED, MOSTLY_MEASURED
+
+    assert number.of_records is not None
+    drawn, value, coarse = number.of_records(model), row["value"], model.coarse
+    row["of_records"] = drawn
+    can_ask = all(coarse.domain[name] == model.domain[name] for name in evidence)
+    if row["standing"] != MEASURED and can_ask and abs(value - drawn) <= _MAX_MOVED * abs(value):
+        row["standing"] = MOSTLY_MEASURED if coarse.standing(number.names, evidence) == MEASURED else row["standing"]
+    low, high = (row.get(key, value + side) for key, side in (("low", -_MIN_APART), ("high", _MIN_APART)))
+    return [] if low <= drawn <= high else [_RECORDS_LOSE.format(" x ".join(number.names), drawn)]
 
 
 def _share_or_none(text: str) -> float | None:

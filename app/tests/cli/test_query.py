@@ -9,6 +9,8 @@ import pytest
 
 import dpgm_core as dpgm
 from app.tests.made import domain_of, uniform
+from tests.fixtures import seeded
+from tests.models.enumerated import merge_columns, merged_session
 
 
 def test_query(model, dpgm_command, refused, ran, facts):
@@ -186,8 +188,34 @@ def test_statistics_are_the_models(numeric, dpgm_command, facts):
     assert values["age", "mean"] == pytest.approx(model.mean("age", {"sex": "F"}))
     assert values["age", "sd"] == pytest.approx(model.variance("age", {"sex": "F"}) ** 0.5)
     assert values["age", "median"] == model.quantile("age", 0.5, {"sex": "F"})
-    assert values["age", "seen", "correlation"] == pytest.approx(model.correlation("age", "seen", {"sex": "F"}))
+    assert values["age", "seen", "correlation"] == pytest.approx(
+        model.correlation("age", "seen", {"sex": "F"}, calibrated=True)
+    )
     assert len(values) == 9 and said["with_a_number"]["age"] < 1
+
+
+def test_a_correlation_of_merged_codes_is_corrected_and_says_what_records_have(tmp_path, dpgm_command, facts):
+    """Codes of a block have a share of its correlation; the pair is in a table, but for what blocks take away."""
+    merges = {"age": (0, 0, 1, 1, 2, 2, 3, 3), "wage": (0, 0, 1, 1, 2, 2, 3, 3)}
+    domain = dpgm.Domain.from_dict({name: {"type": "integer", "min": 0, "max": 7} for name in merges})
+    whole = dpgm.Domain(domain.attributes)
+    merges = {name: (*merges[name], *range(4, 4 + one.size - 8)) for name, one in zip(merges, whole, strict=True)}
+    age = np.random.default_rng(1).binomial(7, 0.5, 4000)
+    codes = np.stack([age, np.clip(age + np.random.default_rng(2).integers(-1, 2, 4000), 0, 7)], axis=1)
+    coarse, exact = whole.coarsened(merges), dpgm.Budget.pure(10_000)
+    steps = [
+        dpgm.release(codes, dpgm.Structure(whole, [("age",), ("wage",)]), exact, **seeded(1)),
+        dpgm.release(
+            merge_columns(codes, whole, merges), dpgm.Structure(coarse, [("age", "wage")]), exact, **seeded(2)
+        ),
+    ]
+    model = dpgm.learn(merged_session(whole, merges, steps, 30_000)).model
+    model.save(tmp_path / "m.dpgm")
+    row = facts("query", tmp_path / "m.dpgm", "age", "wage", "-s", "correlation")["rows"][0]
+    wanted = np.corrcoef(codes.T)[0, 1]
+    assert row["value"] == pytest.approx(wanted, abs=0.05) and row["of_records"] < wanted - 0.1
+    out = dpgm_command("query", tmp_path / "m.dpgm", "age", "wage", "-s", "correlation")[1]
+    assert f"drawn records have the correlation {row['of_records']:.6g}" in out
 
 
 def test_error_bars_are_those_of_the_replicates(numeric, dpgm_command, facts):
