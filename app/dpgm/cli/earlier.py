@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 
-from dpgm_core.errors import DpgmError
+from dpgm_core.errors import DpgmError, Overspent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dpgm.spec import Spec
     from dpgm_core.privacy.ledger import Ledger
 
-__all__ = ["explain_run", "explain_rest", "repeated_command"]
+__all__ = ["explain_labels", "explain_run", "explain_rest", "repeated_command"]
 
 _ANOTHER = "name another folder, -o, whose costs come on top"
 _DIGITS = 3  # of an amount that a message proposes
@@ -55,7 +55,7 @@ def explain_run(run: Spec, spec: Path) -> str:
         return f"its run is finished, and its model is {model}, which is free to use; to spend again, {_ANOTHER}"
     left = unfinished_runs(run)
     if left:
-        return unfinished_text(left, spec)
+        return unfinished_text(run, left, spec)
     ledger = None if run.ledger is None or not run.ledger.path.exists() else Ledger.open(run.ledger.path)
     if ledger is None or not ledger.history():
         return f"nothing is charged yet; go on with: dpgm fit {shlex.quote(str(spec))}"
@@ -76,6 +76,29 @@ def explain_rest(run: Spec, ledger: Ledger, spec: Path | None = None) -> str:
         more = [word for setting in settings for word in ("--set", setting)]
         parts.append(f"what is left can be spent with: {repeated_command(more, spec)}")
     return "; ".join(parts)
+
+
+def explain_labels(run: Spec, labels: Path) -> str | None:
+    """Return why a run cannot go on from saved labels, as its ledger has too little left for tables; None if it can."""
+    from dpgm_core.privacy.ledger import Ledger
+    from dpgm_core.releases.labels import load_discovery
+
+    if run.ledger is None or not run.ledger.path.exists():
+        return None
+    ledger = Ledger.open(run.ledger.path)
+    if ledger.terms.account == "gaussian":  # which has a part of its own for labels
+        return None
+    try:
+        ledger.check(run.budget - load_discovery(labels).cost)
+    except Overspent:
+        return (
+            f"the labels in {labels} are paid for, and tables were charged that their run did not save; "
+            f"{ledger.path} has {ledger.remaining()} left, too little for them; another run needs another folder and "
+            "ledger, whose costs come on top"
+        )
+    except DpgmError:  # which the run says
+        return None
+    return None
 
 
 def _affordable(run: Spec, ledger: Ledger) -> list[str]:

@@ -440,7 +440,7 @@ def reserved(run: Spec, *, again: bool = False) -> Iterator[tuple[Path, Path]]:
         try:
             asking = [one for one in left if not one.goes_on_as(run)]
             if asking and not again:
-                raise OptionError(unfinished_text(asking))
+                raise OptionError(unfinished_text(run, asking))
             yield names.release, names.model
         except BaseException as error:
             files = [*saved_files(releases_of(error)), *names.saved]
@@ -624,12 +624,15 @@ def _remove(marker: Path) -> None:
         marker.unlink()
 
 
-def unfinished_text(left: Sequence[_Names], spec: Path | None = None) -> str:
+def unfinished_text(run: Spec, left: Sequence[_Names], spec: Path | None = None) -> str:
     """Return what an earlier run has paid for, and how to continue; with a spec, by a command on it."""
-    from dpgm.cli.earlier import repeated_command
+    from dpgm.cli.earlier import explain_labels, repeated_command
 
     first = left[0]
     files = first.left()
+    spent = explain_labels(run, first.labels) if files == [first.labels] else None
+    if spent is not None:
+        return spent
     if files == [first.labels]:
         what = f"the labels in {first.labels} are paid for, and their run of this name did not finish; go on"
         how = repeated_command(["--set", f"labels_from={first.labels.absolute()}"], spec)

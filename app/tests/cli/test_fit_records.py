@@ -169,6 +169,16 @@ def test_a_run_that_was_killed_before_its_charge_or_after_its_search_says_how_to
     assert dpgm_command(*command)[0] == 0
 
 
+def test_a_run_that_was_killed_after_all_was_charged_names_no_way_on_that_is_refused(records, dpgm_command, killed):
+    """Its tables were drawn and not saved, so that its labels have no budget left."""
+    words = ("fit", records, *SAID, "--drop", "note")
+    killed("dpgm_core.curator.funds:Receipt.save", *words)
+    for one in (words, ("fit", "stays/spec.toml")):
+        err = dpgm_command(*one)[2]
+        assert "(epsilon, delta) = (0, 0) left, too little for them; another run needs another folder" in err
+        assert "labels_from" not in err and "--again" not in err
+
+
 def test_options_of_records_do_not_go_with_a_spec(records, dpgm_command):
     assert dpgm_command("init", records, "--private", "--epsilon", "3", "--delta", "1e-6", "-o", "run")[0] == 0
     for words in (["--epsilon", "2"], ["--share", "1/5"], ["--ask"], ["--one-row-each"]):
