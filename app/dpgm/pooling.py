@@ -235,7 +235,8 @@ def _stretch(values: FloatArray, shares: FloatArray, blocks: IntArray) -> _Stret
     scores = np.zeros(len(values))
     scores[order] = ndtri(np.clip(upto, _LEAST_SHARE, 1 - _LEAST_SHARE))
     share = float(ratio((shares * means) @ scores, (shares * apart) @ scores))
-    share = share if share > _LEAST_SHARE else 1.0
+    if share <= _LEAST_SHARE:  # as of a single block, which tells nothing
+        means, share = apart, 1.0
     return _Stretched(means=centre + means, centre=centre, share=share, numbers=centre + apart / share)
 
 

@@ -158,19 +158,19 @@ def test_what_cannot_be_pooled_is_named(exact, monkeypatch):
 MERGES = {name: [*(np.arange(_BINS) // 4).tolist(), _BINS // 4] for name in EDGES}
 
 
-def merged_model_of(values: np.ndarray, budget: Budget, seed: int = 0) -> Model:
+def merged_model_of(values: np.ndarray, budget: Budget, seed: int = 0, merges: dict = MERGES) -> Model:
     """A model near the population, with a release of bins and one of all pairs of blocks of them."""
-    coarse = DOMAIN.coarsened(MERGES)
+    coarse = DOMAIN.coarsened(merges)
     whole = Structure(coarse, [coarse.names])
     shares = np.full(coarse.shape(coarse.names), 1e-3)
-    np.add.at(shares, tuple(merge_columns(codes_of(values_of(99, 100_000)), DOMAIN, MERGES).T), 1)
+    np.add.at(shares, tuple(merge_columns(codes_of(values_of(99, 100_000)), DOMAIN, merges).T), 1)
     pairs = Structure(coarse, [("y", "a"), ("y", "b"), ("a", "b"), ("a", "town"), ("b", "town")])
     bins, codes = Structure(DOMAIN, [("y",), ("a",), ("b",), ("town",)]), codes_of(values)
     steps = [
         dpgm.release(one, structure, budget, neighbours="add-remove", randomness=SeededRandomness(seed + at))
-        for at, (one, structure) in enumerate([(codes, bins), (merge_columns(codes, DOMAIN, MERGES), pairs)])
+        for at, (one, structure) in enumerate([(codes, bins), (merge_columns(codes, DOMAIN, merges), pairs)])
     ]
-    session = merged_session(DOMAIN, MERGES, steps)
+    session = merged_session(DOMAIN, merges, steps)
     return Model(whole, Tables(whole, np.log(shares / shares.sum()).reshape(-1)), releases=[session])
 
 
@@ -196,6 +196,14 @@ def test_without_noise_slopes_of_merged_bins_are_those_of_the_values(merged):
         for one in (merged, model_of(values, Budget.pure(10_000)))
     )
     assert logistic == pytest.approx(over_bins, rel=0.03)
+
+
+def test_a_column_of_one_block_tells_no_slope():
+    """Nothing is divided by what is not there; the other slope is that without the column."""
+    merges = MERGES | {"b": [0] * _BINS + [1]}
+    found = analyse(merged_model_of(values_of(1), Budget.pure(10_000), merges=merges), "y ~ a + b").estimates
+    assert found.estimate[2] == pytest.approx(0, abs=0.02) and np.isfinite(found.standard_error).all()
+    assert found.estimate[1] == pytest.approx(np.polyfit(*values_of(1).T[[1, 0]], 1)[0], rel=0.03)
 
 
 def test_intervals_of_merged_bins_hold_slopes_and_correlations():
