@@ -370,15 +370,17 @@ def test_one_persons_labels_come_out_as_often_as_delta_says():
 
 @pytest.mark.parametrize("wanted", ["fit", "select"])
 def test_what_was_too_large_to_plan_for_stays_out_when_fewer_labels_are_found(tmp_path, wanted):
-    """Candidates are those of the plan, in the file too; by the labels found they could be too many for a workload."""
+    """Candidates are those of the plan, in the file too, where no codes are merged; by the labels found they could be
+    too many for a workload."""
     town = {"labels": ["east", "west"]}
     workload = dpgm.Workload.all(domain(town=town), order=2, max_cells=20)
     asked = {"terms": PLAIN, "randomness": SeededRandomness(5)}
     saved, records = tmp_path / "a.release.dpgm", table(town=["east"] * 703)
+    selector = {"name": "auto", "merge": False}
     if wanted == "fit":
-        release = dpgm.fit(records, "auto", BUDGET, workload=workload, save_release=saved, **asked).release
+        release = dpgm.fit(records, selector, BUDGET, workload=workload, save_release=saved, **asked).release
     else:
-        release, _ = dpgm.select(records, "auto", BUDGET, workload, save_release=saved, **asked)
+        release, _ = dpgm.select(records, selector, BUDGET, workload, save_release=saved, **asked)
     found = release.session.workload
     assert workload.domain["job"].size == 7 and found.domain["job"].size * found.domain["sex"].size == 12 <= 20
     assert found.candidates == workload.candidates == (("job",), ("sex",), ("town",), ("sex", "town"))
