@@ -56,7 +56,15 @@ from dpgm_core.inference.contract import Inference
 from dpgm_core.learning.contract import Fit
 from dpgm_core.learning.model_size import ModelSize, limits_of
 from dpgm_core.learning.named_cliques import deviation, share_of
-from dpgm_core.learning.selector import Fitting, Selection, SelectionPlan, Selector, SwitchingSelector, VotingSelector
+from dpgm_core.learning.selector import (
+    Fitting,
+    MergingSelector,
+    Selection,
+    SelectionPlan,
+    Selector,
+    SwitchingSelector,
+    VotingSelector,
+)
 from dpgm_core.models.effects import Axes, add_over_axes, code_weights, effect, effect_norms, means_over_axes
 from dpgm_core.models.functionals import Functional, Regression
 from dpgm_core.models.within_bins import missing_code
@@ -638,8 +646,9 @@ class Targeted:
 
     @property
     def merges_codes(self) -> bool:
-        """Whether the selector that spends the rest merges codes; see `Selector`."""
-        return self.share < 1 and getattr(self._rest(), "merges_codes", False) is True
+        """Whether the selector that spends the rest merges codes; see `MergingSelector`."""
+        then = self._rest() if self.share < 1 else None
+        return isinstance(then, MergingSelector) and then.merges_codes
 
     def without_switch(self) -> Targeted:
         """See `SwitchingSelector`."""

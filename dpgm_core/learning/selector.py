@@ -165,12 +165,7 @@ class SelectionPlan:
 
 @runtime_checkable
 class Selector(Protocol):
-    """Component that chooses tables adaptively and the structure; it sees records only through the session.
-
-    One with an attribute `merges_codes` that is true calls `Session.coarsen` before it measures or scores tables of
-    several attributes: the candidates of its workload may have more than `max_cells` cells before, and it leaves out
-    those that have more afterwards.
-    """
+    """Component that chooses tables adaptively and the structure; it sees records only through the session."""
 
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:
         """Return the plan of a selection; touch no data.
@@ -238,6 +233,20 @@ class WideningSelector(Protocol):
             The default one.
         budget : Budget
             Of the whole run.
+        """
+        ...
+
+
+@runtime_checkable
+class MergingSelector(Protocol):
+    """Selector that calls `Session.coarsen` before it measures or scores tables of several attributes."""
+
+    @property
+    def merges_codes(self) -> bool:
+        """Whether it does so with its options.
+
+        Candidates of its workload may then have more than `max_cells` cells, and it leaves out those that have more
+        once codes are merged; see `Workload.before_merging` and `Workload.measurable`.
         """
         ...
 

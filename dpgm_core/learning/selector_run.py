@@ -30,6 +30,7 @@ from dpgm_core.learning.learner_run import run_learner
 from dpgm_core.learning.named_cliques import NamedCliques
 from dpgm_core.learning.selector import (
     Fitting,
+    MergingSelector,
     Selection,
     SelectionPlan,
     Selector,
@@ -599,10 +600,10 @@ def workload_of(workload: object) -> Workload:
 def widened_workload(selector: object, workload: object, budget: Budget, may_widen: bool) -> Workload:
     """Return the run's workload: where it is the default one, what the selector makes of it; see `WideningSelector`.
 
-    Of a selector that merges codes, with the candidates that merging may make small enough; see `Selector`.
+    Of a selector that merges codes, with the candidates that merging may make small enough; see `MergingSelector`.
     """
     widened = _widen(selector, workload_of(workload), budget, may_widen)
-    return widened.before_merging() if getattr(selector, "merges_codes", False) is True else widened
+    return widened.before_merging() if isinstance(selector, MergingSelector) and selector.merges_codes else widened
 
 
 def _widen(selector: object, given: Workload, budget: Budget, may_widen: bool) -> Workload:

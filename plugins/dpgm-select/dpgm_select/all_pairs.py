@@ -47,7 +47,7 @@ class AllPairs:
 
     @property
     def merges_codes(self) -> bool:
-        """See `Selector`."""
+        """See `MergingSelector`."""
         return self.merge
 
     def plan(self, workload: Workload, budget: Budget, terms: Terms, records: float | None = None) -> SelectionPlan:

@@ -63,7 +63,7 @@ class Options:
 
     @property
     def merges_codes(self) -> bool:
-        """See `Selector`."""
+        """See `MergingSelector`."""
         return self.merge
 
     def limits(self, share: float = 1.0, *, least: ModelSize | None = None) -> Limits:
