@@ -1,4 +1,7 @@
-"""dpgm fit of a file of records of which nothing is described, and dpgm init with the same options."""
+"""dpgm fit of a file of records of which nothing is described, and dpgm init with the same options.
+
+A folder that an earlier run has made: `dpgm.cli.earlier`.
+"""
 
 import io
 import random
