@@ -387,12 +387,9 @@ def _forecast_large_pairs(
         axes = tuple(tuple(sorted(map(guess.names.index, pair))) for pair in apart)
         forecasts[number] = np.maximum(forecasts[number], evolve(guess, strong=axes).unsupported(measured))
         needed = max(math.prod(workload.domain.shape(pair)) for pair in apart)
-        named = listed([" x ".join(pair) for pair in apart], 3)
-        notes.append(
-            f"the analysis of {listed(guess.names, 5)} has no table of {named}, with more than max_cells = "
-            f"{workload.max_cells:,} cells: what is measured is forecast as if these depended strongly; max_cells = "
-            f"{needed} admits all"
-        )
+        limit = f"{listed([*map(' x '.join, apart)], 3)}, with more than max_cells = {workload.max_cells:,} cells"
+        why = f"what is measured is forecast as if these depended strongly; max_cells = {needed} admits all"
+        notes.append(f"the analysis of {listed(guess.names, 5)} has no table of {limit}: {why}")
     return tuple(forecasts), tuple(notes)
 
 
@@ -560,9 +557,8 @@ class _Guess:
         }
         for axes in self.strong:
             scores = [math.sqrt(3) * np.linspace(-1, 1, shape[axis]) for axis in axes]
-            effects[axes] = effects.get(axes, 0.0) + _STRONG_EFFECT * np.multiply.outer(*scores).reshape(
-                1, *(size if at in axes else 1 for at, size in enumerate(shape))
-            )
+            strong = _STRONG_EFFECT * np.multiply.outer(*scores)
+            effects[axes] = strong.reshape(1, *(size if at in axes else 1 for at, size in enumerate(shape)))
         for axis, code in enumerate(self.missing):
             if code is not None:
                 np.moveaxis(effects[axis,], axis + 1, 0)[code] += _MISSING
