@@ -87,10 +87,8 @@ __all__ = [
 
 #: Share of a budget for the tables of analyses where another selector has the rest, and where they hold all columns.
 _SHARE, _SHARE_OF_ALL = 0.6, 0.9
-
 #: Purpose of the budget of the tables of analyses, in the plan of a selection.
 ANALYSIS_TABLES = "tables of the analyses"
-
 #: Random distributions of the guess, and fewer where influence functions have more numbers than this.
 _MODELS, _FEW_MODELS, _MANY_NUMBERS = 24, 4, 2**20
 #: Standard deviations of what is random in them: effects of attributes and of pairs of covariates, and the intercept of
