@@ -609,22 +609,17 @@ def _written(values: Values, places: FloatArray, decimals: int | None) -> pa.Arr
         if np.abs(scaled).max(initial=0) < 2**53:
             return _fixed(scaled.astype(np.int64), decimals, null)
     typed = _typed(values, places)
-    if values.kind == "integer" or (values.kind == "number" and decimals is None):
-        texts = typed.cast(pa.string())
-        if values.format is None:
-            return texts
-        digits, _, zeros = values.format[1:].partition("d")
-        texts = pc.utf8_lpad(texts, int(digits), padding="0") if digits else texts
-        return pc.binary_join_element_wise(texts, zeros, "")
+    if (values.kind == "integer" and values.format is None) or (values.kind == "number" and decimals is None):
+        return typed.cast(pa.string())
     distinct = typed.dictionary_encode()
     form = values.format or _ISO.get(values.kind)
-    if form is not None and _PLAIN_FORMAT.fullmatch(form):
+    if values.is_temporal and form is not None and _PLAIN_FORMAT.fullmatch(form):
         stamps = distinct.dictionary
         if values.kind == "time":
             stamps = stamps.cast(pa.int32()).cast(pa.int64()).cast(pa.timestamp("s"))
         texts = pc.strftime(stamps, format=form, locale="C").cast(pa.string())
     else:
-        axis = {"number": pa.float64(), "datetime": pa.int64()}.get(values.kind, pa.int32())
+        axis = {"number": pa.float64(), "datetime": pa.int64(), "integer": pa.int64()}.get(values.kind, pa.int32())
         texts = pa.array([values.text(float(one)) for one in distinct.dictionary.cast(axis).to_pylist()], pa.string())
     return texts.take(distinct.indices)
 

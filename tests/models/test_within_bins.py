@@ -216,6 +216,15 @@ def test_labels_that_the_type_cannot_have_are_null():
     assert drawn(Attribute.from_dict("x", {"labels": ["1", "none"]}), 1)[2].to_pylist() == ["1", "none", None]
 
 
+@pytest.mark.parametrize(("form", "texts"), [("%05d", ("-0020", "00007")), ("%d.0", ("-20.0", "7.0"))])
+def test_whole_numbers_come_back_in_their_format(form, texts):
+    """Zeros stand after the sign."""
+    attribute = Attribute.from_dict("delta", {"type": "integer", "min": -20, "max": 20, "format": form})
+    codes = np.array([attribute.code(text.encode()) for text in texts])
+    decode = decoder(attribute)
+    assert decode.texts(codes, decode.places(codes, np.zeros(2))).to_pylist() == [*texts]
+
+
 def test_money_comes_back_as_it_is_written():
     """With its decimals, its decimal sign and its digits in groups; and is read back into the same bin."""
     table = {"type": "number", "min": 0, "max": 2_000_000, "bins": 8, "decimals": 2, "decimal": ",", "thousands": "."}
