@@ -446,10 +446,10 @@ def _list_shapes() -> Iterable[str]:
     )
 
 
-#: Of the persons of a place, that its code has.
+#: The least share of a place's persons that the code there has, if it is one.
 _MOST = 0.95
 _AXIS = {place: at for at, place in enumerate(number_places(LEAST_POWER))}
-#: Codes of what is missing, which may be far from all other numbers, and their shapes; those far away first.
+#: Codes of what is missing, which may be far from all other numbers, and their places; those far away first.
 FAR_CODES = {code: place_of(code, 0) for code in (9999, -9999, 999, -999, 99, -99, -9)}
 
 
@@ -458,7 +458,7 @@ def take_far_codes(
 ) -> tuple[Mapping[str, int], Mapping[str, int], list[int]]:
     """Return shapes of numbers without those of up to `most` codes such as 999 that are far from others, and the codes.
 
-    Their cells have `least` persons, and most of their place but for the noise, `unclear`; nobody is beyond them.
+    Their cells have `least` persons, and nearly all of their place but for the noise, `unclear`; nobody is beyond them.
     """
     codes: list[int] = []
     for code, place in FAR_CODES.items():
