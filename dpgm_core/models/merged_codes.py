@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -48,6 +49,11 @@ __all__ = [
 _MIN_NOISE_SHARE = 0.25
 #: Standard deviations by which the spread of a block exceeds what noise explains, before it may be sparse; and rounds.
 _UNEXPLAINED, _ROUNDS = 2.0, 30
+#: Of the log density of bins: the most cosines, scales of the first one's coefficient, others falling with the square
+#: of the number of half waves, and deviations of a bin's logarithm from it. Smooth is tried with half the probability.
+_COSINES, _SCALES, _ROUGHNESS = 20, np.geomspace(8.0, 0.05, 5), (0.0, 0.25, 1.0)
+#: The probability that a bin's count is any, whatever the density; bins either side of which a median starts it; steps.
+_ANY, _BESIDE, _STEPS = 0.1, 5, 9
 
 
 @frozen(kw_only=True, eq=False)
@@ -217,19 +223,22 @@ def merge_pools(merge: MergedAttribute, pools: IntArray) -> MergedAttribute | No
     )
 
 
-def block_weights(counts: FloatArray, variance: float, codes: IntArray, ordered: bool = False) -> FloatArray:
+def block_weights(counts: FloatArray, variance: float, codes: IntArray, widths: FloatArray | None = None) -> FloatArray:
     """Return p(code | block) from noisy counts, (labels,): shrunk toward the block's mean, and above 0 under noise.
 
-    variance: of the noise of a count. ordered: whether codes are bins of numbers; then they are shrunk toward a line
-    through the block. Codes are merged because noise hides their counts, so the counts of a block differ mostly by
-    noise: unshrunk, they would make rare codes common and others impossible. They are shrunk as far as noise explains
-    their spread (the positive-part rule of James and Stein, with as many degrees of freedom as there are, so that two
-    codes are shrunk too), and so is the line; then they are projected on the nearest distribution, and together get a
-    part of the noise of their sum more, as noise rules out no code. Where noise does not explain how they differ from
-    the mean or line, they are also taken as nobody's or exponential (`_expect_sparse`), as far as that is likelier.
+    variance: of the noise of a count. widths: of bins of numbers, which are the first codes; they are shrunk toward a
+    smooth density (`_expect_smooth`). Codes are merged because noise hides their counts, so the counts of a block
+    differ mostly by noise: unshrunk, they would make rare codes common and others impossible. Labels are shrunk as far
+    as noise explains their spread (the positive-part rule of James and Stein, with as many degrees of freedom as there
+    are, so that two codes are shrunk too) and projected on the nearest distribution. All codes together get a part of
+    the noise of their sum more, as noise rules out no code. Where noise does not explain how they differ from the mean
+    or the density, they are also taken as nobody's or exponential (`_expect_sparse`), as far as that is likelier.
     Blocks without positive counts are even.
     """
     weights = np.ones(len(counts))
+    bins = 0 if widths is None or variance == 0 else len(widths)
+    if bins and widths is not None:
+        density, smooth = _expect_smooth(counts[:bins], variance, widths)
     for block in range(int(codes.max()) + 1):
         inside = np.flatnonzero(codes == block)
         size = len(inside)
@@ -239,15 +248,16 @@ def block_weights(counts: FloatArray, variance: float, codes: IntArray, ordered:
         mean = float(counts[inside].mean())
         if mean <= 0:
             continue
-        line, free = np.full(size, mean), size - 1
-        if ordered and size > 2:
-            places = (np.arange(size) - (size - 1) / 2) / math.sqrt(size * (size**2 - 1) / 12)  # of unit length
-            rise = float(places @ counts[inside])
-            line, free = line + _shrink(np.asarray(rise * places, np.float64), variance), free - 1
-        rest = counts[inside] - line
-        likely = mean * size * _nearest((line + _shrink(rest, free * variance)) / (mean * size))
+        if inside[-1] < bins:
+            line = mean * size * density[inside] / density[inside].sum()
+            likely = mean * size * smooth[inside] / smooth[inside].sum()
+        else:
+            line = np.full(size, mean)
+            shrunk = line + _shrink(counts[inside] - line, (size - 1) * variance)
+            likely = mean * size * _nearest(shrunk / (mean * size))
         likely += _MIN_NOISE_SHARE * math.sqrt(variance / size)
         weights[inside] = likely / likely.sum()
+        rest = counts[inside] - line
         spread = float(rest @ rest)
         if 0 < variance < spread / (size + _UNEXPLAINED * math.sqrt(2 * size)):
             sparse, evidence = _expect_sparse(counts[inside], math.sqrt(variance))
@@ -255,6 +265,51 @@ def block_weights(counts: FloatArray, variance: float, codes: IntArray, ordered:
             share = float(expit(evidence - even))
             weights[inside] = share * sparse / sparse.sum() + (1 - share) * weights[inside]
     return weights
+
+
+def _expect_smooth(counts: FloatArray, variance: float, widths: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return expected counts of bins, (bins,), by a smooth density, and by it and the noisy counts together.
+
+    The log density is a sum of cosines along the order of bins. Counts of people vary around it as Poisson ones do, and
+    in proportion to it by its roughness; or a bin's count is any, as where one number is common. Both are above 0.
+    Scale and roughness are averaged over, weighted by their evidence in Laplace's approximation.
+    """
+    size, deviation = len(counts), math.sqrt(variance)
+    finite = np.isfinite(widths)
+    widths = np.where(finite, widths, widths[finite].max(initial=1.0))
+    waves = np.arange(min(_COSINES, size - 1) + 1)
+    basis = np.cos(np.pi / size * np.outer(np.arange(size) + 0.5, waves)) * np.where(waves > 0, math.sqrt(2), 1.0)
+    near = [slice(max(0, at - _BESIDE), at + _BESIDE + 1) for at in range(size)]
+    rough = np.array([np.median(np.maximum(counts[one], 0) / widths[one]) for one in near])
+    start = np.log(np.maximum(rough, deviation / 4 / widths))
+    anything = _ANY / max(float(counts.max()), 4 * deviation)
+    densities, expected, evidence = [], [], []
+    for scale, roughness in itertools.product(_SCALES, _ROUGHNESS):
+        prior = np.where(waves > 0, waves**4.0 / scale**2, 1e-4)
+        fit = np.linalg.solve(basis.T @ basis + np.diag(prior) / 20, basis.T @ start)
+        for step in range(_STEPS):
+            density = widths * np.exp(np.clip(basis @ fit, -20.0 - np.log(widths), 25.0 - np.log(widths)))
+            own = density + (roughness * density) ** 2
+            spread = variance + own
+            known = (1 - _ANY) * np.exp(-((counts - density) ** 2) / 2 / spread) / np.sqrt(2 * np.pi * spread)
+            follows = known / (known + anything)
+            precision = (basis.T * (follows * density**2 / spread)) @ basis + np.diag(prior)
+            change = np.linalg.solve(
+                precision, basis.T @ (follows * density * (counts - density) / spread) - prior * fit
+            )
+            farthest = float(np.abs(basis @ change).max())
+            if farthest < 0.01 or step == _STEPS - 1:
+                break
+            fit = fit + change / max(1.0, farthest)
+        densities.append(density)
+        expected.append(follows * (density + own / spread * (counts - density)) + (1 - follows) * counts)
+        penalty = (prior * fit**2 - np.log(prior))[1:].sum() + np.linalg.slogdet(precision)[1]
+        chance = 0.5 if roughness == 0 else 0.5 / (len(_ROUGHNESS) - 1)
+        evidence.append(float(np.log(known + anything).sum() - penalty / 2) + math.log(chance))
+    shares = np.exp(np.array(evidence) - max(evidence))
+    shares /= shares.sum()
+    least = 1e-9 * deviation
+    return np.maximum(shares @ densities, least), np.maximum(shares @ np.maximum(expected, 0), least)
 
 
 def _expect_sparse(counts: FloatArray, deviation: float) -> tuple[FloatArray, float]:
@@ -340,7 +395,8 @@ def _merged_attribute(fine: Domain, name: str, new: Sequence[int], releases: Seq
         return MergedAttribute(codes=codes, weights=weights, counts=counts, variance=variance, precision=precision)
     bottom = sum(1 / noise.variance for noise, _ in measured)
     counts, variance = np.sum([table / noise.variance for noise, table in measured], axis=0) / bottom, 1 / bottom
-    weights = block_weights(counts, variance, codes, fine[name].edges is not None)
+    edges = fine[name].edges
+    weights = block_weights(counts, variance, codes, None if edges is None else np.diff(edges))
     return MergedAttribute(codes=codes, weights=weights, counts=counts, variance=variance)
 
 
