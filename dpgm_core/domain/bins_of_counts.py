@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from calendar import monthrange
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import TypeAlias
@@ -27,7 +28,7 @@ __all__ = [
     "spread_counts",
 ]
 
-#: An interval [low, high) of numbers in units, see `find_spikes`, or of months.
+#: An interval [low, high) of numbers in units, see `find_spikes`, or of slots of months.
 Interval: TypeAlias = tuple[float, float]
 #: Persons by shape, label or cell.
 Counts: TypeAlias = Mapping[str, int]
@@ -43,8 +44,13 @@ FEW_BINS = 16
 _PEAK, CLEAR = 4.0, 2.0
 #: Cells that have this share of all are cut by parts.
 _MAIN = 0.25
-#: Into how many parts so many months are cut.
-_PARTS = {60: 5, 12: 2, 6: 2, 3: 3}
+#: So many parts either side of a border have at most this share of all where numbers are around one of two cells.
+_GAP, _FEW_BETWEEN = 8, 0.05
+#: Into how many parts so many months are cut; a month has a slot for each day that one can have.
+_PARTS, _SLOTS = {60: 5, 12: 2, 6: 2, 3: 3}, 31
+#: Bins of at most so many slots, where at most so many have persons, are all cut here: months into thirds, these into
+#: days.
+_SHORTER = ((31, 6, (0, 10, 20, 31)), (11, 18, range(12)))
 
 
 def find_spikes(
@@ -131,16 +137,37 @@ def _smooth(parts: Mapping[Interval, float], total: float, fine: float) -> dict[
 def divide(masses: Mapping[Interval, float], parts: Sequence[int], scale: int, fine: float) -> dict[Interval, float]:
     """Return masses with those of large intervals, but zero, spread by parts, which are of the sizes of numbers."""
     divided, every = dict[Interval, float](), sum(masses.values())
+    of_both = _part_between(masses, parts, fine)
     for (low, high), mass in masses.items():
-        if not mass > _MAIN * every or low < 0 < high:
+        if (low, high) not in of_both and (not mass > _MAIN * every or low < 0 < high):
             divided[low, high] = mass
             continue
         ends = [low + (high - low) * at / len(parts) for at in range(len(parts) + 1)]
         ends = [float(math.ceil(end)) for end in ends] if scale else ends
-        order = parts if low >= 0 else parts[::-1]
+        own = of_both.get((low, high), parts)
+        order = own if low >= 0 else own[::-1]
         some = {two: float(one) for two, one in zip(itertools.pairwise(ends), order, strict=True) if two[0] < two[1]}
         divided |= _smooth(some, mass, fine)
     return divided
+
+
+def _part_between(masses: Mapping[Interval, float], parts: Sequence[int], fine: float) -> dict[Interval, list[int]]:
+    """Return the parts of the largest interval and of the larger one beside it, where numbers are around their border.
+
+    Then the one of larger sizes has the first parts, the other the last, and hardly any are between.
+    """
+    largest = max(masses, key=lambda one: (masses[one], one))
+    beside = [one for one in masses if one[0] == largest[1] or one[1] == largest[0]]
+    if not beside or largest[0] < 0 < largest[1]:
+        return {}
+    inner, outer = sorted((largest, max(beside, key=lambda one: masses[one])), key=lambda one: abs(one[0] + one[1]))
+    share = masses[outer] / max(1.0, masses[inner] + masses[outer])
+    at = min(range(_GAP, len(parts) - _GAP + 1), key=lambda at: sum(parts[at - _GAP : at + _GAP]))
+    every, unclear = sum(parts), CLEAR * fine * math.sqrt(len(parts))
+    is_gap = sum(parts[at - _GAP : at + _GAP]) <= _FEW_BETWEEN * every + unclear / 2
+    if share == 0 or not is_gap or abs(sum(parts[:at]) - share * every) > _FEW_BETWEEN * every + unclear:
+        return {}
+    return {inner: [0] * at + list(parts[at:]), outer: [*parts[:at], *[0] * (len(parts) - at)]}
 
 
 def find_peaks(
@@ -238,31 +265,52 @@ def cut_numbers(
 
 
 def cut_days(years: Counts, cells: Counts, keep: int, least: float, fine: float) -> list[str]:
-    """Return first days of bins, and the last day: the bin with most persons is cut into years, halves and so on."""
+    """Return first days of bins, and the last day: the bin with most persons is cut into years, halves and so on.
+
+    Where few months have persons, all of these are cut into thirds and days too, as far as `keep` has room.
+    """
     months: dict[Interval, float] = {}
     for year, count in years.items():
-        first = 12 * int(year)
+        first = _SLOTS * 12 * int(year)
         parts: dict[Interval, float] = {
-            (first + at, first + at + 1): float(cells.get(cell, 0)) for at, cell in enumerate(cells_of_place(year))
+            (first + _SLOTS * at, first + _SLOTS * (at + 1)): float(cells.get(cell, 0))
+            for at, cell in enumerate(cells_of_place(year))
         }
         months |= _smooth(parts, count, fine)
-    masses = {(12 * int(year), 12 * (int(year) + YEARS)): float(count) for year, count in years.items()}
+    every = _SLOTS * 12
+    masses = {(every * int(year), every * (int(year) + YEARS)): float(count) for year, count in years.items()}
     while len(masses) > max(1, keep):
         pair = min(itertools.pairwise(sorted(masses)), key=lambda two: masses[two[0]] + masses[two[1]])
         masses[pair[0][0], pair[1][1]] = masses.pop(pair[0]) + masses.pop(pair[1])
     while wide := [
         one
         for one, mass in masses.items()
-        if mass > least and len(masses) - 1 + _PARTS.get(one[1] - one[0], keep + 1) <= keep
+        if mass > least and len(masses) - 1 + _PARTS.get((one[1] - one[0]) // _SLOTS, keep + 1) <= keep
     ]:
         low, high = max(wide, key=lambda one: (masses[one], one))
         del masses[low, high]
-        width = (high - low) // _PARTS[high - low]
+        width = (high - low) // _PARTS[(high - low) // _SLOTS]
         masses |= {(at, at + width): _within(months, at, at + width) for at in range(low, high, width)}
+    for longest, most, cut in _SHORTER:
+        some = [one for one, mass in masses.items() if mass > least]
+        finer = {one: [*itertools.pairwise(one[0] + at for at in cut if one[0] + at <= one[1])] for one in some}
+        is_short = len(some) <= most and all(one[1] - one[0] <= longest for one in some)
+        others = sum(mass > 0 for mass in masses.values()) - len(some)
+        if is_short and others + sum(map(len, finer.values())) <= keep - 2:
+            masses = {one: mass for one, mass in masses.items() if one not in finer}
+            masses |= {part: _within(months, *part) for parts in finer.values() for part in parts}
     order = sorted(masses)
     starts = [one[0] for at, one in enumerate(order) if not at or masses[one] or masses[order[at - 1]]]
-    days = [f"{month // 12:04d}-{month % 12 + 1:02d}-01" for month in starts]
-    return [*days, str(date(order[-1][1] // 12, 1, 1) - timedelta(days=1))]
+    days = [*dict.fromkeys(_day_at(slot) for slot in starts)]
+    return [*days, str(date.fromisoformat(_day_at(order[-1][1])) - timedelta(days=1))]
+
+
+def _day_at(slot: int) -> str:
+    """Return the day of a slot; of those that a month does not have, the first of the next."""
+    month, day = divmod(slot, _SLOTS)
+    if day >= monthrange(month // 12, month % 12 + 1)[1]:
+        month, day = month + 1, 0
+    return f"{month // 12:04d}-{month % 12 + 1:02d}-{day + 1:02d}"
 
 
 def _within(masses: Mapping[Interval, float], low: float, high: float) -> float:

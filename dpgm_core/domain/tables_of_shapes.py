@@ -75,6 +75,8 @@ _RARE = 1.2
 #: A type has to hold for this share of what was found of a column, and labels have to cover it where they could be
 #: numbers.
 _NEARLY_ALL = 0.95
+#: Labels of this share of all are labels if texts such as V58 are among them, as in codes of diagnoses.
+_CODED = 0.8
 #: So many texts that are no words for it, at most, mark what is missing among values of another type, which at least
 #: this share has; so do other texts, such as remarks, up to this share.
 _MARKS, _MOST_OF_IT, _REMARKS = 3, 0.5, 0.1
@@ -150,8 +152,10 @@ def table_of(
     signs = ({"symbol": symbol} if symbol else {}) | of_thousands | padded
     every = sum(counts.values())
     commonest = [label for label, _ in sorted(labels.items(), key=lambda one: (-one[1], one[0]))][:keep]
-    covered = sum(map(labels.__getitem__, commonest)) >= _NEARLY_ALL * every > 0
-    marks = [one for one in commonest if labels[one] >= _ALONE * fine and _shape_of_label(one) in _TEXTS[1:]]
+    together = sum(map(labels.__getitem__, commonest))
+    covered = together >= _NEARLY_ALL * every > 0
+    coded = together >= _CODED * every and any(_shape_of_label(one) == "code" for one in labels)
+    marks = [one for one in commonest if labels[one] >= _ALONE * fine and _shape_of_label(one) in ("text", "word")]
     if covered or sum(one.lower() not in WORDS[-1] for one in marks) > _MARKS:
         marks = []
     texts, known = _texts(counts), sum(map(labels.__getitem__, marks))
@@ -163,7 +167,7 @@ def table_of(
         unclear = CLEAR * sigma * math.sqrt(len(counts))
         return sum(some.values()) >= max(_NEARLY_ALL * (every - marked) - unclear, _MOST_OF_IT * every) > 0
 
-    if padded and covered:
+    if coded or (padded and covered):
         return {"labels": commonest}
     for sign in ".,":
         starts = ("integer ", f"number{sign}")
@@ -483,8 +487,9 @@ def _of_numbers(
     for low, high in [*alone]:  # a peak of several values has bins by its share of persons
         parts = int(min(high - low if scale else narrow * room, room / 2, keep * alone[low, high] / max(1, every)))
         if parts > 1:
-            ends = [low + (high - low) * at / parts for at in range(parts + 1)]
-            ends = [float(math.floor(end)) for end in ends] if scale else ends
+            digits = 0 if scale else 2 - math.floor(math.log10((high - low) / parts))
+            inner = (low + (high - low) * at / parts for at in range(1, parts))
+            ends = [low, *(float(math.floor(end)) if scale else round(end, digits) for end in inner), high]
             mass, room = alone.pop((low, high)) / parts, room - parts
             alone |= dict.fromkeys(itertools.pairwise(ends), mass)
     raw = [(interval_of(cell, scale), count) for cell, count in cells.items() if "^" in cell]
@@ -497,6 +502,8 @@ def _of_numbers(
     edges = cut_numbers(places, masses, list(alone), keep, scale, _ENOUGH * sigma, is_empty)
     if not scale:
         decimals, edges = _with_decimals(edges, sure)
+        if any(shape.startswith(("integer -", "number.1 zeros -")) for shape in sure):  # of those below 0, -200 is last
+            edges = [round(edge + 10.0**-DECIMALS, decimals) if edge < 0 else edge for edge in edges]
     unit = 1 if whole else 10.0**-decimals
     for code in reversed(codes):  # has a bin of its own, and so has what is between it and others
         if code < 0:

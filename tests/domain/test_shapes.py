@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from datetime import date, datetime, timedelta
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,7 @@ from dpgm_core.releases.labels import draw_columns
 from dpgm_core.sources.encoding import encoder
 
 OPEN = Attribute.from_dict("x", {"private": True})
+MONTHS = [cell for cell in CELLS if cell[4:5] == "-"]
 
 
 def search(columns, seed=1):
@@ -119,6 +121,23 @@ def test_a_narrow_range_of_large_numbers_has_bins():
         assert len(inside) >= 8, (shape, edges)
     for others in ({"integer 2^9": 4000}, {"number.2 2^7": 4000}, {f"number.3 2^{at}": 2000 for at in range(3)}):
         assert PARTS[0] not in cells_to_count(others, 10.0)
+
+
+@pytest.mark.parametrize(("shape", "border"), [("number.4 -2^6", -74), ("number.4 2^6", 100), ("integer 2^29", 2**29)])
+def test_numbers_around_the_border_of_two_cells_have_bins(shape, border):
+    """A town on both sides of a degree: parts count cells together, so the larger numbers have the first of them. A
+    fifth of the persons was in one wide bin."""
+    rng, wide = np.random.default_rng(4), 1 if shape[0] == "n" else 2**23
+    values = rng.normal(border + 0.017 * wide, 0.02 * wide, 20_000)
+    texts = [f"{value:.15f}" if shape[0] == "n" else str(round(value)) for value in values]
+    cells = Counter(cell_of(text.encode()) for text in texts)
+    parts = Counter(part_of(text.encode()) for text in texts)
+    kinds = Counter(shape_of(text.encode()) for text in texts)
+    counts = {cell: cells[cell] for place in {place_of_cell(cell) for cell in cells} for cell in cells_of_place(place)}
+    counts = {cell: count + round(30 * rng.normal()) for cell, count in (counts | {p: parts[p] for p in PARTS}).items()}
+    edges = np.array(table_of(kinds, {}, 64, 15.0, counts, 15.0, 30.0)["bins"], float)
+    shares = np.histogram(values, edges)[0] / len(values)
+    assert shares.max() < 0.12 and (np.diff(edges) > 1e-4 * wide).all()
 
 
 def test_each_cell_is_of_one_place():
@@ -598,6 +617,9 @@ def test_few_texts_among_other_values_mark_what_is_missing():
     assert days["type"] == "date" and days["null_values"] == ["open"]
     clock = table_of({"time": 900, "text": 300}, {"?": 290}, 32, 10.0)
     assert clock == {"type": "time", "bins": 24, "null_values": ["?"]}
+    codes = {"integer 2^7": 300, "number.1 2^7": 500, "code": 50}
+    assert table_of(codes, {"250.6": 500, "V58": 45, "250": 190}, 8, 10.0)["labels"] == ["250.6", "250", "V58"]
+    assert table_of(codes, {"250.6": 500, "V58": 45}, 8, 10.0)["type"] == "number"
     declared = Attribute.from_dict("a", {"private": True, "null_values": ["", "n/a"]})
     assert declared.with_released(sure, {"NA": 290}, 10.0).null_values == ("", "n/a", "NA")
 
@@ -881,6 +903,35 @@ def test_months_say_where_dates_are():
     assert found.code(b"31.01.2017") + 1 == found.code(b"01.02.2017") and found.code(b"03.02.2011") == 0
 
 
+@pytest.mark.parametrize(
+    ("months", "keep", "first"),
+    [
+        (["02"], 64, [f"2016-02-{day:02d}" for day in range(1, 30)]),
+        (["01", "02"], 64, [*(f"2016-01-{day:02d}" for day in range(1, 32)), "2016-02-01"]),
+        (["02"], 16, ["2016-02-01", "2016-02-11", "2016-02-21"]),
+        (["03", "04", "05"], 64, ["2016-03-01", "2016-03-11", "2016-03-21", "2016-04-01"]),
+        ([f"{month:02d}" for month in range(1, 10)], 64, [f"2016-{month:02d}-01" for month in range(1, 10)]),
+    ],
+)
+def test_days_of_a_few_months_are_told_apart(months, keep, first):
+    """All months that have persons are cut alike; a ride or a stay in a month was anywhere in it."""
+    table = table_of({"datetime 2015": 900 * len(months)}, {}, keep, 10.0, {f"2016-{month}": 900 for month in months})
+    edges = table["bins"]
+    at = edges.index(first[0])
+    assert edges[at : at + len(first)] == first and edges == sorted(set(edges)) and len(edges) <= keep + 1
+
+
+@given(st.dictionaries(st.sampled_from(MONTHS), st.integers(1, 9000), max_size=9), st.integers(8, 64))
+def test_days_are_in_order_and_few_enough(cells, keep):
+    """Of any months: no more bins than may be, and each begins with a day that there is."""
+    years = Counter[str]()
+    for cell, count in cells.items():
+        years[f"date {place_of_cell(cell)}"] += count
+    edges = table_of({"date 2015": 500, **years}, {}, keep, 5.0, cells)["bins"]
+    assert edges == sorted(set(edges)) and len(edges) <= keep + 1
+    assert all(str(date.fromisoformat(day)) == day for day in edges)
+
+
 def test_dates_are_widened_as_numbers_are():
     """By one and a half standard deviations for the next five years, and more for each between."""
     sure = {"date 2005": 500, "date 2010": 500}
@@ -933,6 +984,9 @@ def test_numbers_with_few_decimals_have_bins_of_values_that_they_can_have():
     assert small["bins"] == [0.0, 0.01, 0.02, 0.03, 0.035]
     money = table_of({"number.2 -2^3": 400, "number.2 zero": 900, "number.2 2^3": 500}, {}, 64, 10.0)
     assert money["bins"][0] == -15.99 and 0.0 in money["bins"] and 0.01 in money["bins"]
+    mark = dict.fromkeys(cells_of_place("-2^7"), 0) | {"-2^7 72": 900}  # -200 beside .5512
+    some = table_of({"number.4 2^-1": 9000, "integer -2^7": 900}, {}, 64, 10.0, mark)["bins"]
+    assert any(low <= -200 < high <= -199.99 for low, high in pairwise(some))
 
 
 @pytest.mark.parametrize(

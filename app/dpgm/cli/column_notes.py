@@ -17,6 +17,8 @@ __all__ = ["TEXTS_NOTE", "missing_notes", "unknown_notes", "wide_bins_note"]
 
 #: Of every column of numbers, dates or times that was found.
 TEXTS_NOTE = "texts among numbers, dates and times count as missing"
+#: Of a column of dates with times, of which bins are at least a day.
+_TIMES_OF_DAY = "times of day are drawn evenly; to keep them, give dates and times in two columns"
 #: Standard deviations of noise of texts that are mentioned.
 _MIN_TEXTS = 2.5
 
@@ -25,7 +27,8 @@ _MIN_COLUMNS, _MIN_UNKNOWN = 3, 0.05
 
 
 def missing_notes(found: FoundColumns) -> dict[str, str]:
-    """Return which texts count as missing, and of how many persons, and which codes may, by column of values."""
+    """Return which texts count as missing, and of how many persons, which codes may, and what is not searched, by column
+    of values."""
     from dpgm_core.domain.shapes import FAR_CODES
 
     notes = dict[str, str]()
@@ -33,7 +36,7 @@ def missing_notes(found: FoundColumns) -> dict[str, str]:
         edges = one.attribute.edges
         if edges is None:
             continue
-        said = []
+        said = [_TIMES_OF_DAY] if one.attribute.values.kind == "datetime" else []
         marks = [repr(text) for text in one.attribute.null_values if text not in one.declared.null_values]
         texts = [count for shape, count in one.shapes if shape in ("text", "word", "code")]
         sigma = found.noise.shapes_sigma

@@ -47,6 +47,18 @@ def test_texts_of_few_persons_are_not_mentioned():
     assert notes.keys() == {"some", "words"} and all("taken as missing, of about " in note for note in notes.values())
 
 
+def test_times_of_day_that_are_lost_are_mentioned():
+    """Of dates with times; dates alone have none."""
+    plan = ColumnsPlan(
+        columns=("day", "moment"), whole=Budget.approx(3, "1e-6"), share=Fraction(1, 20), labels=1,
+        neighbours="add-remove",
+    )  # fmt: skip
+    declared = [Attribute.from_dict(name, {"private": True}) for name in plan.columns]
+    shapes = [dict.fromkeys(SHAPES, 0) | {f"{kind} 2015": 5000} for kind in ("date", "datetime")]
+    notes = missing_notes(draw_columns(plan, declared, [{}] * 2, shapes, [{"2015-03": 5000}] * 2, SeededRandomness(3)))
+    assert notes == {"moment": "times of day are drawn evenly; to keep them, give dates and times in two columns"}
+
+
 def test_codes_far_from_other_values_are_mentioned():
     """Beyond a gap; 99 of numbers up to 99, and of dates, is none."""
     plan = ColumnsPlan(
