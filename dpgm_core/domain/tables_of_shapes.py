@@ -11,7 +11,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 from dpgm_core.domain.bins_of_counts import (
@@ -57,7 +57,7 @@ from dpgm_core.domain.shapes import (
 )
 from dpgm_core.domain.values import EXACT_WHOLE
 
-__all__ = ["cells_to_count", "has_labels", "table_of"]
+__all__ = ["cells_to_count", "has_labels", "has_values", "table_of"]
 
 #: Where so many of all are in that power of two, and cells do not show that earlier ones occur, nobody has them.
 _YEARS_ALONE = 0.9
@@ -75,6 +75,8 @@ _RARE = 1.2
 #: A type has to hold for this share of what was found of a column, and labels have to cover it where they could be
 #: numbers.
 _NEARLY_ALL = 0.95
+#: Values are searched where cells with several, of so many standard deviations of their noise, have this share of all.
+_VALUED, _OF_PEAKS = 8.0, 0.04
 #: Labels of this share of all are labels if texts such as V58 are among them, as in codes of diagnoses.
 _CODED = 0.8
 #: So many texts that are no words for it, at most, mark what is missing among values of another type, which at least
@@ -350,6 +352,30 @@ def cells_to_count(shapes: Mapping[str, int], sigma: float) -> tuple[str, ...]:
     return (*cells, *PARTS) if _is_narrow({shape: shapes[shape] for shape in sure}) else cells
 
 
+def has_values(shapes: Mapping[str, int], cells: Mapping[str, int], sigma: float, fine: float) -> bool:
+    """Return whether values of a column are of use: of numbers of which few cells stand out that can have several.
+
+    >>> cells = {f"2^12 {cell}": 9000 * (cell == 10) for cell in range(64)}
+    >>> has_values({"integer 2^12": 9000}, cells, 5.0, 9.0), has_values({"integer 2^12": 9000}, {}, 5.0, 9.0)
+    (True, False)
+    """
+    sure = {shape: count for shape, count in _certain(shapes, sigma).items() if shape.startswith(("integer", "number"))}
+    if not sure:
+        return False
+    scale = _scale_of(sure)[1]
+    known = {interval_of(cell, scale): float(count) for cell, count in cells.items() if "^" in cell}
+    known = {(low, high): count for (low, high), count in known.items() if low < high}
+    peaks = find_peaks(known, (), _VALUED * fine, len(known), scale)
+    several = sum(mass for (low, high), mass in peaks.items() if not scale or high - low > 1)
+    return several > _OF_PEAKS * sum(sure.values())
+
+
+def _scale_of(sure: Counts) -> tuple[int, int]:
+    """Return the most decimals, and the units in 1, which are values that numbers of so many have; 0 for any."""
+    decimals = max(int(shape[7]) if shape.startswith("number") else 0 for shape in sure)
+    return decimals, 10**decimals if decimals < DECIMALS else 0
+
+
 def _is_narrow(sure: Counts) -> bool:
     """Return whether numbers with many values are nearly all of one power of two or two, so that cells may be wide."""
     powers = {shape.rpartition(" ")[2]: count for shape, count in sure.items() if "^" in shape}
@@ -447,8 +473,7 @@ def _of_numbers(
 ) -> dict[str, Any]:
     """Return the table of a column of numbers. labels: the commonest, with noisy counts."""
     whole = not any(shape.startswith("number") for shape in sure)
-    decimals = max(int(shape[7]) if shape.startswith("number") else 0 for shape in sure)
-    scale = 1 if whole else 10**decimals if decimals < DECIMALS else 0
+    decimals, scale = _scale_of(sure)
     values = {value: count for label, count in labels.items() if (value := _number(label, sign, scale)) is not None}
     if whole and covered and len(values) == len(labels):
         codes = sorted(map(int, values))
@@ -484,7 +509,7 @@ def _of_numbers(
     masses |= dict.fromkeys(masses.keys() & alone, 0.0)
     alone = narrow_peaks(alone, sure, scale) if scale > 1 else alone
     room, every = keep // 3, sum(places.values())
-    for low, high in [*alone]:  # a peak of several values has bins by its share of persons
+    for low, high in [one for one in alone if one[0] not in spikes]:  # peaks of several values have bins by their share
         parts = int(min(high - low if scale else narrow * room, room / 2, keep * alone[low, high] / max(1, every)))
         if parts > 1:
             digits = 0 if scale else 2 - math.floor(math.log10((high - low) / parts))
@@ -501,7 +526,8 @@ def _of_numbers(
 
     edges = cut_numbers(places, masses, list(alone), keep, scale, _ENOUGH * sigma, is_empty)
     if not scale:
-        decimals, edges = _with_decimals(edges, sure)
+        written = [len(label.partition(sign)[2]) for label in labels if _number(label, sign, 0) in spikes]
+        decimals, edges = _with_decimals(edges, sure, {*spikes}, max(written, default=0))
         if any(shape.startswith(("integer -", "number.1 zeros -")) for shape in sure):  # of those below 0, -200 is last
             edges = [round(edge + 10.0**-DECIMALS, decimals) if edge < 0 else edge for edge in edges]
     unit = 1 if whole else 10.0**-decimals
@@ -521,23 +547,29 @@ def _of_numbers(
                 few[int(shape[7]) if shape.startswith("number") else 0] += count
         part = _TRIMMED_ZEROS * few.total() / 10.0**decimals
         fewer = [one for one in range(min(decimals, DECIMALS)) if few[one] >= part * 10.0**one]
+        fewer = sorted({*fewer, *written} - {decimals}) if not scale else fewer
         table["decimals"] = [*fewer, decimals] if fewer else decimals
     elif whole and 2 * sum(_starting(sure, ("integer zeros",)).values()) > sum(sure.values()):
         table["format"] = "%d.0"
     return table | ({"decimal": ","} if sign == "," and not whole else {})
 
 
-def _with_decimals(edges: list[float], sure: Counts) -> tuple[int, list[float]]:
+def _with_decimals(edges: list[float], sure: Counts, values: Set[float], written: int) -> tuple[int, list[float]]:
     """Return with how many decimals numbers of any are written, two more than bins need, and edges of which those
-    around zero leave only zero between them, if that occurs as such."""
+    around zero leave only zero between them, if that occurs as such, and those around other values only these.
+
+    values: with bins of their own. written: the most decimals of these.
+    """
     tiny = math.ldexp(1.0, LEAST_POWER)
-    width = min((high - low for low, high in itertools.pairwise(edges) if max(-low, high) > tiny), default=tiny)
-    decimals = min(15, max(DECIMALS, 2 - math.floor(math.log10(width))))
+    wide = (two for two in itertools.pairwise(edges) if two[0] not in values and max(-two[0], two[1]) > tiny)
+    width = min((high - low for low, high in wide if high - low > 10.0**-DECIMALS / 2), default=tiny)
+    decimals = min(15, max(DECIMALS, written, 2 - math.floor(math.log10(width))))
+    ends = dict[float, float]()
     if any(shape.endswith(" zero") and (shape[0] == "i" or int(shape[7]) < DECIMALS) for shape in sure):
         least = min(tiny, 10.0**-decimals)
         ends = {tiny: least, -tiny: 0.0 if tiny in edges else -least}
-        edges = [ends.get(edge, edge) for edge in edges]
-    return decimals, edges
+    ends |= {high: round(low + 10.0**-decimals, decimals) for low, high in itertools.pairwise(edges) if low in values}
+    return decimals, [ends.get(edge, edge) for edge in edges]
 
 
 def _from_one(places: dict[str, int], axis: Sequence[str]) -> dict[str, int]:

@@ -25,7 +25,7 @@ from dpgm_core.domain.attribute import Attribute
 from dpgm_core.domain.bins import PrivateLabels
 from dpgm_core.domain.domain import Domain
 from dpgm_core.domain.shapes import COMMON_LABELS, PARTS, SHAPES, place_of_cell
-from dpgm_core.domain.tables_of_shapes import cells_to_count, has_labels
+from dpgm_core.domain.tables_of_shapes import cells_to_count, has_labels, has_values
 from dpgm_core.errors import BudgetError, DomainError, DpgmError, ModelFileError
 from dpgm_core.privacy.budget import Budget
 from dpgm_core.privacy.columns import ColumnsNoise, ColumnsPlan
@@ -92,8 +92,8 @@ def _published(cells: Mapping[str, int], threshold: int, most: int) -> tuple[Cel
 @frozen(kw_only=True)
 class FoundColumn:
     """What was found of one column of any type. labels, shapes: with noisy counts, persons, the largest first.
-    has_labels: whether labels were searched. cells: noisy counts of the cells of each place that was counted, and of
-    parts of cells.
+    has_labels, has_values: whether labels were searched, or values of numbers, which stand among labels. cells: noisy
+    counts of the cells of each place that was counted, and of parts of cells.
 
     declared: the attribute before. attribute: the one with the type, bins or labels that follow. A file has both, so
     that a release stays what it is where later rules conclude something else.
@@ -105,6 +105,7 @@ class FoundColumn:
     has_labels: bool
     shapes: tuple[Cell, ...]
     cells: Mapping[str, tuple[int, ...]]
+    has_values: bool = False
 
 
 @frozen(kw_only=True)
@@ -130,7 +131,8 @@ def draw_columns(
     cells: Sequence[Mapping[str, int]],
     randomness: Randomness,
 ) -> FoundColumns:
-    """Return what is published of each column's counts, with fresh noise: shapes, then what these ask for."""
+    """Return what is published of each column's counts, with fresh noise: shapes, then what these ask for, and values
+    where cells do."""
     first = plan.noise(len(declared))
     seen = [
         _published(_noisy(counts, first.draw_shapes(len(counts), randomness)), first.edge, len(counts))
@@ -139,7 +141,7 @@ def draw_columns(
     sigma = first.shapes_sigma
     steps = [(has_labels(dict(one), sigma), cells_to_count(dict(one), sigma)) for one in seen]
     celled = _celled({*map(place_of_cell, cells)} for _, cells in steps)
-    noise, columns = plan.noise(sum(has for has, _ in steps), celled), []
+    noise, second = plan.noise(sum(has for has, _ in steps), celled), []
     for attribute, of_shapes, (has, places), texts, of_cells in zip(declared, seen, steps, labels, cells, strict=True):
         published: tuple[Cell, ...] = ()
         if has:
@@ -152,15 +154,27 @@ def draw_columns(
             published = _published(shown, noise.low, attribute.private.keep)
         counts = {cell: of_cells.get(cell, 0) for cell in places}
         drawn = _noisy(counts, noise.draw_cells(len(counts), randomness)) if counts else {}
+        valued = not has and has_values(dict(of_shapes), drawn, sigma, noise.cells_sigma)
+        second.append((published, drawn, valued))
+    noise, columns = plan.noise(noise.labelled, celled, sum(valued for *_, valued in second)), []
+    for attribute, of_shapes, (has, _), texts, (published, drawn, valued) in zip(
+        declared, seen, steps, labels, second, strict=True
+    ):
+        if valued:
+            assert isinstance(attribute.private, PrivateLabels)
+            values = _noisy(texts, noise.draw_values(len(texts), randomness))
+            published = _published(values, noise.values_threshold, attribute.private.keep)
+        fine = noise.values_sigma if valued else noise.sigma
         by_place = itertools.groupby(drawn.items(), lambda one: place_of_cell(one[0]))
         columns.append(
             FoundColumn(
                 declared=attribute,
                 attribute=attribute.with_released(
-                    dict(of_shapes), dict(published), noise.shapes_sigma, drawn, noise.sigma, noise.cells_sigma
+                    dict(of_shapes), dict(published), noise.shapes_sigma, drawn, fine, noise.cells_sigma
                 ),
                 labels=published,
                 has_labels=has,
+                has_values=valued,
                 shapes=of_shapes,
                 cells={place: tuple(count for _, count in some) for place, some in by_place},
             )
@@ -284,6 +298,8 @@ class Discovery:
             "variance": str(self.described.noise.variance),
             "cells_variance": str(self.described.noise.cells_variance),
             "threshold": self.described.noise.threshold,
+            "values_variance": str(self.described.noise.values_variance),
+            "values_threshold": self.described.noise.values_threshold,
             "columns": [
                 {
                     "column": one.declared.name,
@@ -291,6 +307,7 @@ class Discovery:
                     "attribute": one.attribute.to_dict(),
                     "labels": list(map(list, one.labels)),
                     "has_labels": one.has_labels,
+                    "has_values": one.has_values,
                     "shapes": list(map(list, one.shapes)),
                     "cells": {place: list(counts) for place, counts in one.cells.items()},
                 }
@@ -377,7 +394,9 @@ def read_discovery(stated: Any, terms: Terms) -> Discovery:
 def _described(stated: Any, terms: Terms) -> FoundColumns:
     """Columns of any type; refused where noise and threshold do not cover what they are said to cost."""
     keys = {"budget", "whole", "tables", "shapes_variance", "variance", "cells_variance", "threshold", "columns"}
-    if not isinstance(stated, Mapping) or set(stated) != keys or not isinstance(stated["columns"], list):
+    later: dict[str, Any] = {"values_variance": "1", "values_threshold": 3}  # of a version without values
+    stated = {**later, **stated} if isinstance(stated, Mapping) and keys <= set(stated) else {}
+    if set(stated) != keys | set(later) or not isinstance(stated["columns"], list):
         raise ModelFileError(
             f"columns of any type must state {', '.join(sorted(keys))}; a file without them was edited, or is of an "
             "older dpgm, and the columns have to be found again"
@@ -386,12 +405,15 @@ def _described(stated: Any, terms: Terms) -> FoundColumns:
         raise ModelFileError("the columns of any type are none")
     budget, whole, tables = (Budget.parse(stated[name]) for name in ("budget", "whole", "tables"))
     variances = {
-        name: converter.structure(stated[name], str) for name in ("shapes_variance", "variance", "cells_variance")
+        name: converter.structure(stated[name], str)
+        for name in ("shapes_variance", "variance", "cells_variance", "values_variance")
     }
     try:
+        amounts: dict[str, Any] = {name: amount("a variance", value) for name, value in variances.items()}
         noise = ColumnsNoise(
-            **{name: amount("a variance", value) for name, value in variances.items()},
+            **amounts,
             threshold=stated["threshold"],
+            values_threshold=stated["values_threshold"],
             labels=terms.rows_per_person,
             columns=len(stated["columns"]),
             labelled=0,
@@ -400,7 +422,10 @@ def _described(stated: Any, terms: Terms) -> FoundColumns:
         )
         columns = tuple(_read_column(one, noise) for one in stated["columns"])
         noise = evolve(
-            noise, labelled=sum(one.has_labels for one in columns), celled=_celled(one.cells for one in columns)
+            noise,
+            labelled=sum(one.has_labels for one in columns),
+            celled=_celled(one.cells for one in columns),
+            valued=sum(one.has_values for one in columns),
         )
         covered = (budget.kind, whole.kind, tables.kind) == ("approx", "approx", "gdp") and budget <= whole
         covered = covered and noise.delta(budget.epsilon) <= budget.delta
@@ -417,16 +442,18 @@ def _described(stated: Any, terms: Terms) -> FoundColumns:
 
 def _read_column(stated: Any, noise: ColumnsNoise) -> FoundColumn:
     keys = {"column", "declared", "attribute", "labels", "has_labels", "shapes", "cells"}
-    if not isinstance(stated, Mapping) or set(stated) != keys:
+    if not isinstance(stated, Mapping) or set(stated) - {"has_values"} != keys:
         raise ModelFileError(f"a column of any type must state {', '.join(sorted(keys))}")
     name = converter.structure(stated["column"], str)
     declared = Attribute.from_dict(name, stated["declared"])
     if not isinstance(declared.private, PrivateLabels) or not declared.private.any_type:
         raise ModelFileError(f"column {name!r} is said to be found, and was described; the file was edited")
     released = {}
+    has, cells = converter.structure(stated["has_labels"], bool), stated["cells"]
+    valued = converter.structure(stated.get("has_values", False), bool)
     limits = {
         "shapes": (len(SHAPES), noise.edge, frozenset(SHAPES)),
-        "labels": (declared.private.keep, noise.low, None),
+        "labels": (declared.private.keep, noise.values_threshold if valued else noise.low, None),
     }
     for what, (most, threshold, every) in limits.items():
         pairs = stated[what]
@@ -436,19 +463,19 @@ def _read_column(stated: Any, noise: ColumnsNoise) -> FoundColumn:
         if not _is_published(labels, counts, most, threshold) or (every is not None and not every.issuperset(labels)):
             raise ModelFileError(f"column {name!r} is not as columns are found; the file was edited")
         released[what] = tuple(zip(labels, counts, strict=True))
-    has, cells = converter.structure(stated["has_labels"], bool), stated["cells"]
     counted = isinstance(cells, dict) and all(
         isinstance(counts, list) and counts and all(type(one) is int and abs(one) <= _MAX_COUNT for one in counts)
         for counts in cells.values()
     )
     attribute = Attribute.from_dict(name, stated["attribute"])
-    if (released["labels"] and not has) or not counted or attribute.private is not None:
+    if (released["labels"] and not (has or valued)) or (has and valued) or not counted or attribute.private is not None:
         raise ModelFileError(f"column {name!r} is not as columns are found; the file was edited")
     return FoundColumn(
         declared=declared,
         attribute=attribute,
         **released,
         has_labels=has,
+        has_values=valued,
         cells={place: tuple(counts) for place, counts in cells.items()},
     )
 
