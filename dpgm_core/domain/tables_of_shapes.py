@@ -460,6 +460,21 @@ def _thins_out(sure: Counts, cells: Counts, fine: float, scale: int, place: str,
     return half > 1 and outer <= _THIN * inner and inner >= CLEAR * math.sqrt(half) * fine
 
 
+def _without_early_years(cells: Counts, fine: float) -> dict[str, int]:
+    """Return cells without those before the first year that occurs, which is 1900 at most.
+
+    A row of cells before 1900, or before others that occur, does where its sum is clearly above the noise.
+    """
+    early = [cell for cell in cells_of_place(f"2^{YEAR_POWER}") if interval_of(cell, 1)[1] <= CALENDAR]
+    row = 1
+    while row and early:
+        sums = enumerate(itertools.accumulate(cells.get(cell, 0) for cell in reversed(early)), 1)
+        most, row = max((one / math.sqrt(length), length) for length, one in sums)
+        row *= most >= CLEAR * fine
+        early = early[: len(early) - row]
+    return {cell: count for cell, count in cells.items() if cell not in early}
+
+
 def _of_numbers(
     sure: Counts,
     edge: Counts,
@@ -494,9 +509,7 @@ def _of_numbers(
     places = _around(sure, edge, axis, needed, functools.partial(_thins_out, sure, cells, fine, scale))
     places = _from_one(places, axis) if whole else places
     if scale == 1 and places.get(f"2^{YEAR_POWER}", 0) >= _YEARS_ALONE * sum(places.values()):
-        before = [cell for cell in cells_of_place(f"2^{YEAR_POWER}") if interval_of(cell, scale)[1] <= CALENDAR]
-        if sum(cells.get(cell, 0) for cell in before) < CLEAR * math.sqrt(len(before)) * fine:
-            cells = {cell: count for cell, count in cells.items() if cell not in before}
+        cells = _without_early_years(cells, fine)
     step = 1.0 if scale else 10.0**-decimals
     spikes = find_spikes(values, places, keep // 3, scale, step, sigma)
     masses = spread_counts(places, cells, values, spikes, scale, step, fine)

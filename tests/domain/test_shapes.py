@@ -752,6 +752,14 @@ def test_years_before_1900_need_persons():
     assert table_of(money, {}, 64, 20.0, noisy, None, 100.0)["bins"][0] == 1024
 
 
+def test_years_before_1900_occur_as_far_back_as_persons_do():
+    """Of the years of building, from 1856 on, a fifth was in one bin, as 50 earlier cells without persons hid them."""
+    noisy = {f"2^10 {cell}": 60 if cell % 2 else -60 for cell in range(52)}
+    built = noisy | {f"2^10 {cell}": 130 if cell < 55 else 14 for cell in range(52, 203)}
+    edges = table_of({"integer 2^10": 2462}, {}, 64, 20.0, built, None, 100.0)["bins"]
+    assert edges[0] in range(1840, 1857) and sum(edge < 1900 for edge in edges) >= 4
+
+
 def test_signs_of_thousands_are_no_decimal_signs():
     """Three digits after each comma, unless others show decimals; after a point only beside smaller whole numbers."""
     money = {"integer 2^8": 400, "integer 2^9": 900, "grouped.0 2^10": 1000, "grouped.0 2^12": 4000}
