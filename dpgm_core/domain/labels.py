@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import itertools
 import math
@@ -47,6 +48,13 @@ def bin_labels(name: str, edges: Sequence[float], values: Values, *, cap: bool =
     labels[-1] = labels[-1][:-1] + "]"
     if cap or values.kind == "number":
         _open(labels, edges, cap, f"below {texts[1]}", f"{texts[-2]}+")
+    at = len(edges) - 2 if edges[-1] == 0 else bisect.bisect_right(edges, 0.0) - 1
+    if values.digits is not None and 0 <= at < len(labels):
+        low, high = edges[at : at + 2]
+        units = round((high - low) * 10.0**values.digits, 6)
+        # Of numbers with so many digits only 0 is less than a unit from it; what `cap` puts there counts as 0 too.
+        if low * high == 0 and (units < 1 or (units == 1 and (high == 0 or at < len(labels) - 1))):
+            labels[at] = "0"
     return labels
 
 

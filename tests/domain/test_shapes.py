@@ -979,6 +979,17 @@ def test_noise_beyond_a_range_that_thins_out_does_not_widen_it():
         assert (table["bins"][-1] == 4095) is wide
 
 
+@pytest.mark.parametrize("sides", [("",), ("-",), ("", "-")])
+@pytest.mark.parametrize("kind", ["number.2", "number.4"])
+def test_the_bin_of_zeros_among_decimals_is_called_zero(kind, sides):
+    """It was called "below 1e-07", by the end of the bin."""
+    shapes = {f"{kind} {side}2^3": 3000 for side in sides} | {f"{kind} zero": 900, "integer zero": 500}
+    found = OPEN.with_released(shapes, {}, 10.0)
+    assert found.labels[found.code(b"0")] == found.labels[found.code(b"0.00")] == "0"
+    assert found.label_code("0") == found.code(b"0") != found.code(f"{sides[0]}8.25".encode())
+    assert found.labels.count("0") == 1 and Attribute.from_dict(found.name, found.to_dict()) == found
+
+
 def test_numbers_with_few_decimals_have_bins_of_values_that_they_can_have():
     """Temperatures with one decimal lie between multiples of .1, and those that many persons have are told apart."""
     rng = np.random.default_rng(9)
