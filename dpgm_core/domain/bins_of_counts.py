@@ -185,12 +185,16 @@ def find_peaks(
 
 
 def narrow_peaks(alone: Mapping[Interval, float], sure: Counts, scale: int) -> dict[Interval, float]:
-    """Return peaks of which those with one whole number, in a place without decimals, are of that number alone."""
-    places, peaks = {shape.rpartition(" ")[2] for shape in sure if shape.startswith("number")}, {}
+    """Return peaks of which those with one number of as few decimals as their place has are of that number alone."""
+    units, peaks = dict[str, int](), {}
+    for shape in sure:
+        place, decimals = shape.rpartition(" ")[2], int(shape[7]) if shape.startswith("number") else 0
+        units[place] = min(units.get(place, scale), scale // 10**decimals)
     for (low, high), mass in alone.items():
-        value = float(scale * math.ceil(low / scale))
-        is_whole = value < high <= value + scale and place_of(value / scale, LEAST_POWER) not in places
-        peaks[(value, value + 1) if is_whole else (low, high)] = mass
+        unit = units.get(place_of(low / scale, LEAST_POWER), scale)
+        value = float(unit * math.ceil(low / unit))
+        is_one = value < high <= value + unit
+        peaks[(value, value + 1) if is_one else (low, high)] = mass
     return peaks
 
 

@@ -979,6 +979,18 @@ def test_noise_beyond_a_range_that_thins_out_does_not_widen_it():
         assert (table["bins"][-1] == 4095) is wide
 
 
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_a_number_of_fewer_decimals_that_many_have_has_a_bin_of_its_own(sign):
+    """10.3 beside 1.25 came back as 10.25 to 10.3, as its cell has several numbers of two decimals."""
+    values = {f"{sign}1.25": 4000, f"{sign}3.4": 300, f"{sign}10.3": 200}
+    cells = {cell: 0 for place in ("2^0", "2^1", "2^3") for cell in cells_of_place(f"{sign}{place}")}
+    cells |= {cell_of(value.encode()): count for value, count in values.items()}
+    shapes = {shape_of(value.encode()): count for value, count in values.items()}
+    found = OPEN.with_released(shapes, {}, 10.0, cells)
+    ends = {(round(100 * low), round(100 * high)) for low, high in pairwise(found.edges)}
+    assert {(round(100 * float(value)), round(100 * float(value)) + 1) for value in values} <= ends
+
+
 @pytest.mark.parametrize("sides", [("",), ("-",), ("", "-")])
 @pytest.mark.parametrize("kind", ["number.2", "number.4"])
 def test_the_bin_of_zeros_among_decimals_is_called_zero(kind, sides):
