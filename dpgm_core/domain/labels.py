@@ -52,9 +52,9 @@ def bin_labels(name: str, edges: Sequence[float], values: Values, *, cap: bool =
     if values.digits is not None and 0 <= at < len(labels):
         low, high = edges[at : at + 2]
         units = round((high - low) * 10.0**values.digits, 6)
-        # Of numbers with so many digits only 0 is less than a unit from it; what `cap` puts there counts as 0 too.
+        # Of numbers with so many digits only 0 is less than a unit from it, and what `cap` puts there.
         if low * high == 0 and (units < 1 or (units == 1 and (high == 0 or at < len(labels) - 1))):
-            labels[at] = "0"
+            labels[at] = "up to 0" if cap and at == 0 else "0+" if cap and at == len(labels) - 1 else "0"
     return labels
 
 

@@ -95,6 +95,8 @@ _TRIMMED = 0.03
 _TRIMMED_ZEROS = 0.25
 #: A bin is cut where it has more standard deviations of persons than this: about ten of the noise of its table.
 _ENOUGH = 2.0
+#: Times of day have so many bins where each would have twice as many persons as that, on average; else hours.
+_HALF_HOURS = 48
 #: Parts of cells are counted where numbers of three or more decimals, or of this power of two, are in so few of them.
 _FINE_POWER, _FEW_POWERS = 16, 2
 _FINE = tuple(f"number{sign}{decimals}" for sign in ".," for decimals in (3, DECIMALS))
@@ -191,7 +193,15 @@ def table_of(
     for clocks in ({"minute", "time"}, {"minute", "minute1"}, {"minute12", "minute12pm"}, {"time12"}):
         if is_most({clock: counts.get(clock, 0) for clock in clocks}):
             form = TIMES[max(clocks & counts.keys())]  # one that reads both
-            return {"type": "time", "bins": min(24, keep)} | ({"format": form} if form else {}) | missing
+            halves = (
+                keep >= _HALF_HOURS
+                and sum(counts.get(clock, 0) for clock in clocks) > _HALF_HOURS * 2 * _ENOUGH * sigma
+            )
+            return (
+                {"type": "time", "bins": _HALF_HOURS if halves else min(24, keep)}
+                | ({"format": form} if form else {})
+                | missing
+            )
     return {"labels": _with_codes_between(commonest, every_label)[:keep]}
 
 

@@ -223,7 +223,7 @@ def test_bins_of_integers_hold_exactly_what_they_say(edges, cap):
         ([0, 5, float("inf")], Values(), False, ["[0, 5)", "[5, inf]"]),
         ([0, 5, float("inf")], Values(kind="number"), False, ["[0, 5)", "5+"]),
         ([0, 0.1, 0.25], Values(kind="number"), True, ["below 0.1", "0.1+"]),
-        ([0, 0.1, 0.25], Values(kind="number", decimals=1), True, ["0", "0.1+"]),
+        ([0, 0.1, 0.25], Values(kind="number", decimals=1), True, ["up to 0", "0.1+"]),
         ([-0.1, 0, 0.1, 0.2], Values(kind="number", decimals=1), True, ["below 0", "0", "0.1+"]),
         ([-3, 0, 1], Values(kind="number", decimals=0), False, ["[-3, 0)", "[0, 1]"]),
         ([-9, -4, 7], INTEGER, False, ["-9 to -5", "-4 to 7"]),
