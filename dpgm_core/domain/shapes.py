@@ -50,6 +50,7 @@ __all__ = [
     "read_zeros",
     "shape_of",
     "take_far_codes",
+    "without_symbol",
 ]
 
 #: Standard deviations of noise: above these a shape certainly occurs, or does if a neighbour certainly does.
@@ -196,7 +197,7 @@ def shape_of(raw: bytes) -> str:
     grouped = _grouped_shape(raw)
     if grouped is not None:
         return grouped
-    symbol, bare = _without_symbol(raw)
+    symbol, bare = without_symbol(raw)
     if symbol:
         kinds, most = SYMBOLS[symbol]
         for shape in filter(None, (_grouped_shape(bare), shape_of(bare))):
@@ -221,7 +222,7 @@ def _grouped_shape(raw: bytes) -> str | None:
     return f"grouped{sign}{min(len(match[5] or b''), DECIMALS)} {place_of(_number_of(raw, sign), 0)}"
 
 
-def _without_symbol(raw: bytes) -> tuple[str, bytes]:
+def without_symbol(raw: bytes) -> tuple[str, bytes]:
     """Return the symbol of a number, which is empty where there is none, and the text without it."""
     if raw[:1] == b"(" and raw[-1:] == b")":
         return _NEGATIVE, b"-" + raw[1:-1]
@@ -509,7 +510,7 @@ def cell_of(raw: bytes) -> str | None:
 def _number_in(raw: bytes) -> tuple[str, float] | None:
     """Return the place and the size of a number; None for another text."""
     kind, _, place = shape_of(raw).rpartition(" ")
-    symbol, bare = _without_symbol(raw)
+    symbol, bare = without_symbol(raw)
     if symbol and kind.startswith(symbol):
         kind, raw = kind.removeprefix(f"{symbol} "), bare
     if not kind.startswith(("integer", "number", "grouped")):

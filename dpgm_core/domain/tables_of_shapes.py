@@ -54,6 +54,7 @@ from dpgm_core.domain.shapes import (
     read_zeros,
     shape_of,
     take_far_codes,
+    without_symbol,
 )
 from dpgm_core.domain.values import EXACT_WHOLE
 
@@ -177,8 +178,13 @@ def table_of(
         starts = ("integer ", f"number{sign}")
         if is_most(_starting(counts, starts)):
             numbers = _starting(counts, starts), _starting(shapes, starts)
-            values = {label: labels[label] for label in commonest if label not in missing.get("null_values", ())}
-            table = _of_numbers(*numbers, values, cells, covered, keep, sign, sigma, cells_sigma)
+            values = {
+                _without_signs(label, symbol, of_thousands): labels[label]
+                for label in commonest
+                if label not in missing.get("null_values", ())
+            }
+            alone = covered and not signs  # labels would lose how numbers are written
+            table = _of_numbers(*numbers, values, cells, alone, keep, sign, sigma, cells_sigma)
             if padded:
                 most = 10 ** int(padded["format"][2:-1]) - 1
                 inner = [edge for edge in table["bins"][1:-1] if most / 160 < edge < most]  # few have many zeros
@@ -235,6 +241,13 @@ def _read_symbols(shapes: Counts, symbol: str) -> dict[str, int]:
     """Return shapes of numbers in place of those with a symbol. They keep kinds of their own, as each has noise."""
     with_symbol = re.compile(f"^{re.escape(symbol)} (.*) (.*)")
     return {with_symbol.sub(rf"\1 {symbol} \2", shape): count for shape, count in shapes.items()}
+
+
+def _without_signs(label: str, symbol: str | None, of_thousands: Mapping[str, str]) -> str:
+    """Return a number without its symbol and signs of thousands."""
+    if symbol:
+        label = without_symbol(label.encode())[1].decode()
+    return label.replace(of_thousands["thousands"], "") if of_thousands else label
 
 
 def _shape_of_label(label: str) -> str:
@@ -369,7 +382,11 @@ def has_values(shapes: Mapping[str, int], cells: Mapping[str, int], sigma: float
     >>> has_values({"integer 2^12": 9000}, cells, 5.0, 9.0), has_values({"integer 2^12": 9000}, {}, 5.0, 9.0)
     (True, False)
     """
-    sure = {shape: count for shape, count in _certain(shapes, sigma).items() if shape.startswith(("integer", "number"))}
+    counts: Mapping[str, int] = _certain(shapes, sigma)
+    symbol = _symbol_of(counts)
+    counts = _read_symbols(counts, symbol) if symbol else counts
+    _, counts, cells, _ = read_thousands(counts, counts, cells)
+    sure = _starting(counts, ("integer ", "number"))
     if not sure:
         return False
     scale = _scale_of(sure)[1]

@@ -992,6 +992,27 @@ def test_a_number_of_fewer_decimals_that_many_have_has_a_bin_of_its_own(sign):
     assert {(round(100 * float(value)), round(100 * float(value)) + 1) for value in values} <= ends
 
 
+@pytest.mark.parametrize(
+    ("form", "numbers"),
+    [
+        (str, (7.25, 13.0, 26.55, 7.8958)), (str, (3500, 10_000, 25_000)), ("{:,}".format, (1500, 25_000, 120_000)),
+        (lambda x: f"${x:,.2f}", (1500.5, 12.25, 88.0, 2999.99)), (lambda x: f"{x}%", (12.5, 33.3, 7.75)),
+        (lambda x: f"({-x:,.2f})" if x < 0 else f"{x:,.2f}", (-1500.5, 12.25, -88.0, 2999.99)),
+        (lambda x: f"{x:.2f} €".replace(".", ","), (12.5, 33.3, 7.75)), (str, (-12.375, -3.5, 0.0, 4.625)),
+    ],
+)  # fmt: skip
+def test_numbers_that_many_have_come_back_as_they_are_written(form, numbers):
+    """Fares, loans, amounts: near ones came back, such as 7.7739. A third of the records have any number."""
+    rng = np.random.default_rng(8)
+    drawn = np.where(rng.random(9000) < 0.67, rng.choice(numbers, 9000), rng.permutation(9000) / 90 + 3)
+    texts = [form(number if number in numbers else round(number, 2)) for number in drawn.tolist()]
+    if not any(number % 1 for number in numbers):
+        texts = [form(int(number)) for number in drawn.tolist()]
+    found = search({"x": texts, "age": [str(at % 90) for at in range(9000)]})["x"]
+    for number in numbers:
+        assert written(found, form(number), 0.7) == form(number)
+
+
 @pytest.mark.parametrize("sides", [("",), ("-",), ("", "-")])
 @pytest.mark.parametrize("kind", ["number.2", "number.4"])
 def test_the_bin_of_zeros_among_decimals_is_called_zero(kind, sides):
