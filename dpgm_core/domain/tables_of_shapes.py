@@ -516,8 +516,9 @@ def _of_numbers(
     """Return the table of a column of numbers. labels: the commonest, with noisy counts."""
     whole = not any(shape.startswith("number") for shape in sure)
     decimals, scale = _scale_of(sure)
-    values = {value: count for label, count in labels.items() if (value := _number(label, sign, scale)) is not None}
-    if whole and covered and len(values) == len(labels):
+    numbers = {label: value for label in labels if (value := _number(label, sign, scale)) is not None}
+    values = {value: labels[label] for label, value in numbers.items() if scale or value}  # zero has a place of its own
+    if whole and covered and len(numbers) == len(labels):
         codes = sorted(map(int, values))
         if codes[-1] - codes[0] >= 2 * len(codes):  # far apart, as in 1, 2, 99
             return {"labels": [str(code) for code in codes], "numbers": True}
@@ -566,10 +567,11 @@ def _of_numbers(
 
     edges = cut_numbers(places, masses, list(alone), keep, scale, _ENOUGH * sigma, is_empty)
     if not scale:
-        written = [len(label.partition(sign)[2]) for label in labels if _number(label, sign, 0) in spikes]
+        written = [len(label.partition(sign)[2]) for label, value in numbers.items() if value in spikes]
         decimals, edges = _with_decimals(edges, sure, {*spikes}, max(written, default=0))
         if any(shape.startswith(("integer -", "number.1 zeros -")) for shape in sure):  # of those below 0, -200 is last
             edges = [round(edge + 10.0**-DECIMALS, decimals) if edge < 0 else edge for edge in edges]
+        edges = sorted({*edges})
     unit = 1 if whole else 10.0**-decimals
     for code in reversed(codes):  # has a bin of its own, and so has what is between it and others
         if code < 0:

@@ -214,6 +214,30 @@ def test_whatever_was_found_makes_an_attribute_of_at_most_the_planned_size(shape
     assert Attribute.from_dict("x", found.to_dict()) == found
 
 
+@given(
+    st.dictionaries(
+        st.tuples(st.integers(-(10**7), 10**7), st.integers(0, 7)).map(lambda x: f"{x[0] / 10 ** x[1]:.{x[1]}f}"),
+        COUNTS, min_size=1, max_size=12,
+    ),
+    st.integers(8, 64), st.integers(0, 2**32 - 1), st.sampled_from(".,"),
+)  # fmt: skip
+def test_numbers_found_by_value_make_an_attribute(texts, keep, seed, sign):
+    """Of values in any place, with any decimals, and cells with noise: edges ascend, and are as many as planned."""
+    rng, texts = np.random.default_rng(seed), {text.replace(".", sign): count for text, count in texts.items()}
+    kinds, cells = Counter[str](), Counter[str]()
+    for text, count in texts.items():
+        kinds[shape_of(text.encode())] += count
+        cells[cell_of(text.encode())] += count
+        cells[part_of(text.encode()) or PARTS[0]] += count
+    kinds = {shape: max(15, count + round(10 * rng.normal())) for shape, count in kinds.items()}
+    places = {place_of_cell(cell) for cell in cells} - {place_of_cell(PARTS[0])}
+    counted = [*(cell for place in places for cell in cells_of_place(place)), *PARTS * (seed % 2)]
+    noisy = {cell: cells[cell] + round(10 * rng.normal()) for cell in counted}
+    attribute = Attribute.from_dict("x", {"private": True, "keep": keep})
+    found = attribute.with_released(kinds, texts, 10.0, noisy, 10.0, 10.0)
+    assert found.size <= keep + 2 and Attribute.from_dict("x", found.to_dict()) == found
+
+
 @given(st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=30), st.integers(8, 40))
 def test_numbers_that_were_found_have_a_bin(numbers, keep):
     """Each value whose shape certainly occurs falls into a bin, and bins follow the order of numbers."""
@@ -933,10 +957,10 @@ def test_days_of_a_few_months_are_told_apart(months, keep, first):
 @given(st.dictionaries(st.sampled_from(MONTHS), st.integers(1, 9000), max_size=9), st.integers(8, 64))
 def test_days_are_in_order_and_few_enough(cells, keep):
     """Of any months: no more bins than may be, and each begins with a day that there is."""
-    years = Counter[str]()
+    years = Counter({"date 2015": 500})
     for cell, count in cells.items():
         years[f"date {place_of_cell(cell)}"] += count
-    edges = table_of({"date 2015": 500, **years}, {}, keep, 5.0, cells)["bins"]
+    edges = table_of(years, {}, keep, 5.0, cells)["bins"]
     assert edges == sorted(set(edges)) and len(edges) <= keep + 1
     assert all(str(date.fromisoformat(day)) == day for day in edges)
 
