@@ -468,7 +468,15 @@ def _read_column(stated: Any, noise: ColumnsNoise) -> FoundColumn:
         for counts in cells.values()
     )
     attribute = Attribute.from_dict(name, stated["attribute"])
-    if (released["labels"] and not (has or valued)) or (has and valued) or not counted or attribute.private is not None:
+    common = _common_labels(declared)
+    has_few = has and any(count < noise.least(label in common) for label, count in released["labels"])
+    if (
+        (released["labels"] and not (has or valued))
+        or (has and valued)
+        or has_few
+        or not counted
+        or attribute.private is not None
+    ):
         raise ModelFileError(f"column {name!r} is not as columns are found; the file was edited")
     return FoundColumn(
         declared=declared,

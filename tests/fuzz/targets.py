@@ -174,8 +174,10 @@ def labels_files() -> dict[str, bytes]:
     whole = Budget.approx("0.5", "1e-6")
     plan = ColumnsPlan(columns=("any", "other"), whole=whole, share=Fraction(1, 20), labels=1, neighbours="add-remove")
     any_type = [dpgm.Attribute.from_dict(name, {"private": True}) for name in plan.columns]
-    shapes = [{"text": 2000}, {"integer 2^4": 900, "integer 2^5": 700}]
-    described = draw_columns(plan, any_type, [counts, {}], shapes, [{}, {}], dpgm.SeededRandomness(1))
+    shapes = [{"text": 2000}, {"integer 2^12": 5000, "integer 2^5": 900}]
+    several = [counts, {"5000": 5000, "40": 900}]
+    described = draw_columns(plan, any_type, several, shapes, [{}, {"2^12 14": 5000}], dpgm.SeededRandomness(1))
+    assert described.columns[1].has_values and described.columns[1].labels
     return {"two.labels.json": _made(found.save), "four.labels.json": _made(evolve(found, described=described).save)}
 
 
@@ -187,12 +189,12 @@ def read_labels(path: Path, sound: bytes) -> str:
     if found.described is not None:
         noise, cost, whole = found.described.noise, found.described.budget, found.described.whole
         together = noise.delta(whole.epsilon, found.described.tables.mu_squared)
-        few = [count for one in found.described.columns for _, count in one.labels if count < noise.low]
-        few += [
+        common = {label.lower() for label in COMMON_LABELS}
+        few = [
             count
             for one in found.described.columns
             for label, count in one.labels
-            if count < noise.threshold and label.lower() not in map(str.lower, COMMON_LABELS)
+            if count < (noise.values_threshold if one.has_values else noise.least(label.lower() in common))
         ]
         if few or noise.delta(cost.epsilon) > cost.delta or together > whole.delta:
             raise Broken("columns that cost more than is stated, or labels below their threshold")
