@@ -157,10 +157,10 @@ def _part_between(masses: Mapping[Interval, float], parts: Sequence[int], fine: 
     Then the one of larger sizes has the first parts, the other the last, and hardly any are between.
     """
     largest = max(masses, key=lambda one: (masses[one], one))
-    beside = [one for one in masses if one[0] == largest[1] or one[1] == largest[0]]
-    if not beside or largest[0] < 0 < largest[1]:
+    adjacent = [one for one in masses if one[0] == largest[1] or one[1] == largest[0]]
+    if not adjacent or largest[0] < 0 < largest[1]:
         return {}
-    inner, outer = sorted((largest, max(beside, key=lambda one: masses[one])), key=lambda one: abs(one[0] + one[1]))
+    inner, outer = sorted((largest, max(adjacent, key=lambda one: masses[one])), key=lambda one: abs(one[0] + one[1]))
     share = masses[outer] / max(1.0, masses[inner] + masses[outer])
     at = min(range(_GAP, len(parts) - _GAP + 1), key=lambda at: sum(parts[at - _GAP : at + _GAP]))
     every, unclear = sum(parts), CLEAR * fine * math.sqrt(len(parts))
