@@ -44,12 +44,13 @@ FEW_BINS = 16
 _PEAK, CLEAR = 4.0, 2.0
 #: Cells that have this share of all are cut by parts.
 _MAIN = 0.25
-#: So many parts either side of a border have at most this share of all where numbers are around one of two cells.
+#: Numbers lie around the border of two cells if so many parts to either side of some part have at most this share of
+#: all: those above it are the end of one cell, those below it the beginning of the next.
 _GAP, _FEW_BETWEEN = 8, 0.05
 #: Into how many parts so many months are cut; a month has a slot for each day that one can have.
 _PARTS, _SLOTS = {60: 5, 12: 2, 6: 2, 3: 3}, 31
-#: Bins of at most so many slots, where at most so many have persons, are all cut here: months into thirds, these into
-#: days.
+#: Where at most so many bins have persons, and these have at most so many slots each, all of them are cut at these
+#: slots: months into thirds, these into days. Given as slots, bins, and where they are cut.
 _SHORTER = ((31, 6, (0, 10, 20, 31)), (11, 18, range(12)))
 
 
@@ -152,9 +153,9 @@ def divide(masses: Mapping[Interval, float], parts: Sequence[int], scale: int, f
 
 
 def _part_between(masses: Mapping[Interval, float], parts: Sequence[int], fine: float) -> dict[Interval, list[int]]:
-    """Return the parts of the largest interval and of the larger one beside it, where numbers are around their border.
+    """Return which parts the largest interval and the larger one beside it have, where numbers lie around their border.
 
-    Then the one of larger sizes has the first parts, the other the last, and hardly any are between.
+    Then the one of larger sizes has the first parts, the other the last, and hardly any are between. Else none.
     """
     largest = max(masses, key=lambda one: (masses[one], one))
     adjacent = [one for one in masses if one[0] == largest[1] or one[1] == largest[0]]

@@ -27,8 +27,8 @@ _MIN_COLUMNS, _MIN_UNKNOWN = 3, 0.05
 
 
 def missing_notes(found: FoundColumns) -> dict[str, str]:
-    """Return which texts count as missing, of how many persons, which codes may, and what is not searched, by column
-    of values."""
+    """Return which texts count as missing, of how many persons, which codes may, and whether times of day are lost, by
+    column of values."""
     from dpgm_core.domain.shapes import FAR_CODES
 
     notes = dict[str, str]()
