@@ -197,17 +197,12 @@ def table_of(
             if (days := _of_days(kind, *both, cells, keep, sigma, cells_sigma)) is not None:
                 return days | missing
     for clocks in ({"minute", "time"}, {"minute", "minute1"}, {"minute12", "minute12pm"}, {"time12"}):
-        if is_most({clock: counts.get(clock, 0) for clock in clocks}):
+        persons = {clock: counts.get(clock, 0) for clock in clocks}
+        if is_most(persons):
             form = TIMES[max(clocks & counts.keys())]  # one that reads both
-            halves = (
-                keep >= _HALF_HOURS
-                and sum(counts.get(clock, 0) for clock in clocks) > _HALF_HOURS * 2 * _ENOUGH * sigma
-            )
-            return (
-                {"type": "time", "bins": _HALF_HOURS if halves else min(24, keep)}
-                | ({"format": form} if form else {})
-                | missing
-            )
+            are_enough = sum(persons.values()) > 2 * _HALF_HOURS * _ENOUGH * sigma
+            bins = _HALF_HOURS if are_enough and keep >= _HALF_HOURS else min(24, keep)
+            return {"type": "time", "bins": bins} | ({"format": form} if form else {}) | missing
     return {"labels": _with_codes_between(commonest, every_label)[:keep]}
 
 
